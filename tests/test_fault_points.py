@@ -48,6 +48,10 @@ ONLY_REAL = {
         "worktrees need git, and are tried in tests/e2e/test_agent_worktrees.py",
     ),
     **dict.fromkeys(
+        (point for point in POINTS if point.startswith("rewind.")),
+        "rewinds need files, and are tried in tests/e2e/test_agent_rewinds.py",
+    ),
+    **dict.fromkeys(
         (point for point in POINTS if point.startswith("takeover.")),
         "take-overs need a terminal, and are tried in tests/e2e/test_agent_takeovers.py",
     ),

@@ -47,6 +47,15 @@ TAKEOVER_READ_BEFORE = AGENTS.point("takeover.read.before", may_wait=True)
 TAKEOVER_BACK_BEFORE = AGENTS.point("takeover.back.before", may_wait=True)
 """The talk of a take-over is read; it will now be written, and the agent synced as the owner."""
 
+REWIND_KEEP_BEFORE = AGENTS.point("rewind.keep.before", may_wait=True)
+"""The beginning of a rewind is synced; its files will now be set aside."""
+REWIND_AGENT_BEFORE = AGENTS.point("rewind.agent.before", may_wait=True)
+"""They are set aside, and synced; the agent will now set the files back."""
+REWIND_BACK_BEFORE = AGENTS.point("rewind.back.before", may_wait=True)
+"""The agent has answered; the files of others will now be put back."""
+REWIND_END_BEFORE = AGENTS.point("rewind.end.before", may_wait=True)
+"""All files are as they stay; the entry of the end will now be written, and the copies deleted."""
+
 WORKTREE_MAKE_BEFORE = AGENTS.point("worktree.make.before", may_wait=True)
 """The intent to make a worktree is synced; git will now run. The subject is the session's id."""
 WORKTREE_FILES_BEFORE = AGENTS.point("worktree.files.before", may_wait=True)

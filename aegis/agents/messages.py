@@ -12,12 +12,12 @@ from typing import Literal
 import attrs
 
 from actors.messages import Request
-from aegis.agents.drivers.harness import Capabilities, LoginMethod, Permission
+from aegis.agents.drivers.harness import Capabilities, FilesRewound, LoginMethod, Permission
 from aegis.protocol.agent_events import AgentEvent, RequestAnswer
 
 # Orders: session to driver. The answer is None, or one sentence that says why the order was not
 # carried out. An order is answered at once: a turn is accepted before its frame is written. Only a
-# change of a setting is answered once the agent has answered it, or has ended.
+# change of a setting or of files is answered once the agent has answered it, or has ended.
 
 
 @attrs.frozen(kw_only=True)
@@ -76,6 +76,17 @@ class CheckSettings(Request[str | None]):
     model: str | None = None
 
 
+@attrs.frozen(kw_only=True)
+class RewindFiles(Request[FilesRewound]):
+    """Set back the files that the agent changed since the turn ``uuid``, all or none.
+
+    ``is_dry``: only ask which.
+    """
+
+    uuid: str
+    is_dry: bool
+
+
 @attrs.frozen
 class McpConnected(Request[str | None]):
     """Note that the agent has listed the tools of our MCP server: a turn may wait for that."""
@@ -96,6 +107,7 @@ DriverOrder = (
     | SetPermission
     | SetModel
     | CheckSettings
+    | RewindFiles
     | McpConnected
     | CloseDriver
 )

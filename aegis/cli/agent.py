@@ -632,6 +632,54 @@ def handback(daemon: TargetDaemon, agent: str) -> None:
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 
 
+@verb(
+    option("--to", kind=WHOLE, metavar="TURN", help="The turn (default: the last one)."),
+    flag("--yes", help="Set them back without a question."),
+    argument("agent"),
+)
+def rewind(daemon: TargetDaemon, agent: str, to: int | None, yes: bool) -> int:
+    """Set the files that AGENT changed back to before a turn. Claude Code only.
+
+    Shows the files first, and asks. Files that others changed since are left alone. What its shell
+    commands did stays, and so does the conversation.
+    """
+    found = daemon.call("agent_rewind", handle=agent, turn=to, dry_run=True)
+    if not found["files"]:
+        daemon.show(found, lambda: _show_rewind(found))
+        print_notice(f"↳ nothing to set back to before turn {found['turn']}; --to N: another turn")
+        return 1
+    if not yes:
+        is_asked = not daemon.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+        daemon.show(found, lambda: _show_rewind(found))
+        print_notice("↳ not undone: what its shell commands did, and the conversation")
+        if not is_asked:
+            print_notice("↳ nothing was changed: without a window, --yes is needed")
+            return 1
+        count = len(found["files"])
+        what = "this file" if count == 1 else f"these {count} files"
+        sys.stderr.write(f"Set {what} back to before turn {found['turn']}? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print_notice("↳ nothing was changed")
+            return 1
+    done = daemon.call("agent_rewind", handle=agent, turn=found["turn"])
+    daemon.show(done, lambda: _show_rewind(done))
+    print_notice(f"↳ {agent} does not know of it: say so in your next message")
+    return 0
+
+
+def _show_rewind(found: Mapping[str, Any]) -> None:
+    verb_ = "set back" if found["is_done"] else "to set back"
+    lines = [f"{verb_}  {escaped_line(each)}" for each in found["files"]]
+    lines += [f"{'left':<{len(verb_)}}  {escaped_line(each)}" for each in found["left"]]
+    if lines:
+        print_lines("\n".join(lines))
+    if found["left"]:
+        print_notice("↳ left: changed since by others, or by a shell command of the agent")
+    for each in found["unable"]:
+        print_notice(f"↳ {escaped_line(each)}")
+
+
 @verb(flag("--purge", help="Delete its transcript too."), argument("agent"))
 def stop(daemon: TargetDaemon, agent: str, purge: bool) -> None:
     """Close AGENT. Its transcript is kept, and launch --resume continues it."""
@@ -732,6 +780,7 @@ An agent works in the background and is woken by messages to its handle.""",
         "restart": restart,
         "conversations": conversations,
         "takeover": takeover,
+        "rewind": rewind,
         "handback": handback,
         "stop": stop,
     },

@@ -561,6 +561,40 @@ class DiffAgent(Command[AgentDiff]):
 
 
 @attrs.frozen(kw_only=True)
+class AgentRewind:
+    """A rewind to before the turn `turn`; `is_done` is false after a dry run.
+
+    `files` are set back, or would be; `left` were changed by others since, and stay as they are.
+    `unable` are sentences about files of others that could not be kept so.
+    """
+
+    handle: str
+    turn: int
+    is_done: bool
+    files: list[str]
+    left: list[str]
+    unable: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class RewindAgent(Command[AgentRewind]):
+    """Set the files that an agent changed with its tools back to before one of its turns.
+
+    Files that others changed since are left alone. What shell commands did, and the
+    conversation, stay. Claude Code only, between turns. Only a person may call it, and not over
+    MCP.
+    """
+
+    handle: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=HANDLE)
+    turn: int | None = attrs.field(
+        default=None,
+        validator=between(1, 2**53, "turns"),
+        metadata=described("The turn; default: the last one.", minimum=1),
+    )
+    dry_run: bool = attrs.field(default=False, metadata=described("True: only say which files."))
+
+
+@attrs.frozen(kw_only=True)
 class SessionUsage:
     """The accounting of one session; ``root`` is the handle of the first session of its tree.
 

@@ -509,6 +509,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=AGAIN_DOES_NO_HARM,
     ),
     Entry(
+        name="agent_rewind",
+        owner=Owner.AGENTS,
+        command=agents.RewindAgent,
+        reply=agents.AgentRewind,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "unavailable", "storage"),
+        remedy=AGAIN_DOES_NO_HARM,
+    ),
+    Entry(
         name="agent_fork",
         owner=Owner.AGENTS,
         command=agents.ForkAgent,

@@ -160,6 +160,7 @@ OF_AGENTS = {
             "conversations",
             "takeover",
             "handback",
+            "rewind",
             "wait",
         )
     ),

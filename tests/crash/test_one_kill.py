@@ -22,6 +22,7 @@ KILLED_ELSEWHERE = {
             "agent.",
             "worktree.",
             "takeover.",
+            "rewind.",
             "queue.",
             "group.",
             "canvas.",

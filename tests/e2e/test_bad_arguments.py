@@ -260,8 +260,16 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     # Any other handle is refused over MCP, as every call of these.
     **{
         f"{command}.handle": [("a b", "1 to 64"), (5, "text"), (None, "")]
-        for command in ("agent_takeover", "agent_handback", "agent_merge", "agent_send")
+        for command in (
+            "agent_takeover",
+            "agent_handback",
+            "agent_rewind",
+            "agent_merge",
+            "agent_send",
+        )
     },
+    "agent_rewind.turn": [(0, "1 to"), ("1", "whole number")],
+    "agent_rewind.dry_run": [("yes", "true or false"), (1, "true or false")],
     "agent_send.text": [("x" * 262_145, "262144"), (5, "text"), (None, "")],
     **{
         f"{command}.thinking": [("maybe", "on, off"), ("0", "on, off"), (5, "text")]

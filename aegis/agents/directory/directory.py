@@ -93,6 +93,9 @@ from aegis.protocol.worktrees import (
 
 log = structlog.get_logger("aegis.agents")
 
+PERSONS_OWN = (api.TakeOverAgent, api.HandBackAgent, api.RewindAgent)
+"""Commands of a person on an agent that is driven, not on a terminal agent."""
+
 EXPORT_S = 60.0
 """The time limit of reading a part of a transcript that is exported."""
 
@@ -511,7 +514,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
         self._check_reach(message, member)
         if isinstance(message, api.RestartAgent):
             self._check_room("agent restart", member)
-        if isinstance(message, api.TakeOverAgent | api.HandBackAgent) and member.cmd is not None:
+        if isinstance(message, PERSONS_OWN) and member.cmd is not None:
             raise InvalidRequest(
                 f"{member.handle!r} is a terminal agent, whose conversation is in its terminal: "
                 f"aegis-actors term attach {member.address}"

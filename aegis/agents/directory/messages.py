@@ -24,6 +24,7 @@ OnSession = (
     | api.WaitAgent
     | api.TakeOverAgent
     | api.HandBackAgent
+    | api.RewindAgent
 )
 
 Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent | api.DiffAgent
@@ -53,6 +54,7 @@ DirectoryMessage = (
     | api.WaitAgent
     | api.TakeOverAgent
     | api.HandBackAgent
+    | api.RewindAgent
     | api.RenameAgent
     | FollowAgents
     | FollowSession

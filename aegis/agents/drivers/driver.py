@@ -27,10 +27,12 @@ from aegis.agents.drivers.harness import (
     AwaitsReplay,
     ChecksSettings,
     Emit,
+    FilesRewound,
     Frame,
     KeepImage,
     OrderRefused,
     Output,
+    RewindsFiles,
     SentImage,
     Serve,
     Setting,
@@ -49,6 +51,7 @@ from aegis.agents.messages import (
     DriverReady,
     InterruptTurn,
     McpConnected,
+    RewindFiles,
     SendAnswer,
     SendTurn,
     SetModel,
@@ -114,7 +117,7 @@ Order = (
 )
 
 
-class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline]):
+class Driver(Actor[Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline]):
     """The driver of one process; it finishes after its last report, ``DriverEnded``.
 
     ``client`` answers the agent's requests to its client; None refuses them.
@@ -137,6 +140,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         self._is_gone = trio.Event()
         self._serving: dict[str, trio.CancelScope] = {}
         self._changing: dict[Setting, Reply[str | None]] = {}
+        self._rewinding: Reply[FilesRewound] | None = None
 
     async def setup(self) -> None:
         if self._client is not None:
@@ -155,7 +159,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 nursery.start_soon(self._end_at_once, self._process)
 
     async def receive(
-        self, message: Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline
+        self, message: Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLook | McpDeadline
     ) -> None:
         match message:
             case CloseDriver():
@@ -172,6 +176,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                 self._change("model", message)
             case SetPermission():
                 self._change("permission", message)
+            case RewindFiles():
+                self._rewind(message)
             case SendTurn(images=names) if names and self._plan.directory is not None:
                 try:
                     images = await in_thread_or_here(read_sent, self._plan.directory, names)
@@ -222,6 +228,29 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         reply = self._changing.pop(changed.setting, None)
         if reply is not None:
             reply.send(changed.refusal)
+
+    def _rewind(self, order: RewindFiles) -> None:
+        """Have the agent set files back; the order is answered when the agent has answered."""
+        agent, machine, refusal = self._plan.agent, self._harness, None
+        if not isinstance(machine, RewindsFiles):
+            refusal = f"{agent} cannot set files back to an earlier turn; only Claude Code can"
+        elif self._rewinding is not None:
+            refusal = "files are being set back already: try again in a moment"
+        elif self._is_over.is_set() or not self._is_ready:
+            refusal = f"{agent} is not ready: try again in a moment"
+        if refusal is not None:
+            self.reply(order, FilesRewound(refusal=refusal))
+            return
+        assert isinstance(machine, RewindsFiles)
+        self._rewinding = self.defer(order)
+        refusal = self._perform(machine.rewind(order.uuid, is_dry=order.is_dry))
+        if refusal is not None:
+            self._rewound(FilesRewound(refusal=refusal))
+
+    def _rewound(self, rewound: FilesRewound) -> None:
+        reply, self._rewinding = self._rewinding, None
+        if reply is not None:
+            reply.send(rewound)
 
     def _ordered(self, order: Order, images: Sequence[SentImage] = ()) -> str | None:
         """Carry out an order; return why it was refused, or None."""
@@ -378,6 +407,7 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
         self._reporter.add(ended)
         for setting in list(self._changing):
             self._changed(SettingChanged(setting, f"{self._plan.agent} ended before it answered"))
+        self._rewound(FilesRewound(refusal=f"{self._plan.agent} ended before it answered"))
         await self._reporter.flushed()
         self.context.finish()
 
@@ -410,6 +440,8 @@ class Driver(Actor[Order | CloseDriver | ReadyDeadline | ReplayLook | McpDeadlin
                     refusal = reason
                 case SettingChanged():
                     self._changed(output)
+                case FilesRewound():
+                    self._rewound(output)
                 case KeepImage():
                     pass  # it is kept already: that blocks
         return refusal

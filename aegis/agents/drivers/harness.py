@@ -192,6 +192,17 @@ class SettingChanged:
 
 
 @attrs.frozen(kw_only=True)
+class FilesRewound:
+    """The agent answered ``RewindsFiles.rewind``.
+
+    ``refusal`` is one sentence, or None. ``files`` are the paths that a dry run has named.
+    """
+
+    refusal: str | None = None
+    files: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class KeepImage:
     """Keep an image of a result in a file, before an event shows its path."""
 
@@ -209,6 +220,7 @@ Output = (
     | StopServing
     | OrderRefused
     | SettingChanged
+    | FilesRewound
 )
 """One output of a machine; outputs are carried out in order."""
 
@@ -269,6 +281,18 @@ class Harness(Protocol):
 
     def ended(self) -> list[Output]:
         """Note the end of the process: open requests are withdrawn."""
+        ...
+
+
+@runtime_checkable
+class RewindsFiles(Protocol):
+    """A ``Harness`` of agents that can set files back to what they were before a turn."""
+
+    def rewind(self, uuid: str, *, is_dry: bool) -> list[Output]:
+        """Set back the files that the agent changed since the turn ``uuid``, all or none.
+
+        ``is_dry``: only ask which. ``FilesRewound`` follows once it has answered.
+        """
         ...
 
 

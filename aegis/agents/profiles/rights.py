@@ -70,6 +70,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_send",
                 "agent_takeover",
                 "agent_handback",
+                "agent_rewind",
                 "agent_fork",
             ),
             # Workers have the rights of their own profile, which `refuse_profile` is asked for.

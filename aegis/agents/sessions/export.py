@@ -101,6 +101,8 @@ def _shown(entry: TranscriptEntry, event: Mapping[str, Any]) -> Iterator[str]:
             yield f"*Closed by {_words(str(fields.get('by')))} · {entry.at}*"
         case "taken_over":
             yield f"## Taken over by {_words(str(fields.get('by')))} · {entry.at}"
+        case "rewound":
+            yield from _rewound(fields, entry.at)
         case "handed_back":
             yield f"*Handed back · {entry.at}*"
         case "interrupt":
@@ -111,6 +113,19 @@ def _shown(entry: TranscriptEntry, event: Mapping[str, Any]) -> Iterator[str]:
                 yield f"*Refused by the profile: {_words(str(fields.get('why')))}*"
         case "event":
             yield from _event(event)
+
+
+def _rewound(fields: Mapping[str, Any], at: str) -> Iterator[str]:
+    turn, reason = fields.get("turn"), str(fields.get("reason", ""))
+    if reason:
+        yield f"*Files not set back to before turn {turn}: {_words(reason)} · {at}*"
+    else:
+        yield f"*Files set back to before turn {turn} by {_words(str(fields.get('by')))} · {at}*"
+    lines = [f"- set back: {_words(str(each))}" for each in fields["files"]]
+    lines += [f"- left, since changed by others: {_words(str(each))}" for each in fields["left"]]
+    lines += [f"- {_words(str(each))}" for each in [*fields["unable"], *fields["kept"]]]
+    if lines:
+        yield "\n".join(lines)
 
 
 def _event(event: Mapping[str, Any]) -> Iterator[str]:

@@ -46,6 +46,14 @@ class NoDriver:
 
 
 @attrs.frozen
+class FileEdited:
+    """The agent has left a file, of this real path, with this digest."""
+
+    path: str
+    digest: str
+
+
+@attrs.frozen
 class TakeoverStarted:
     """The program of a take-over runs."""
 
@@ -57,8 +65,12 @@ SessionMessage = (
     | api.RestartAgent
     | api.TakeOverAgent
     | api.HandBackAgent
+    | api.RewindAgent
     | TakeoverStarted
+    | FileEdited
     | steps.HandedBack
+    | steps.RewindEntry
+    | steps.RewindOver
     | api.ShowAgent
     | api.ShowDetails
     | api.ReadSession

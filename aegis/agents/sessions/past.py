@@ -16,6 +16,9 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     taken_over   by, conversation
     handed_back  conversation, reason
     closed       by
+    edited       path, digest
+    rewinding    id, turn, by
+    rewound      id, turn, by, files, left, unable, kept, reason
 
 An event of a take-over has no ``turn``; its ``source`` is its id in the agent's own file.
 
@@ -58,6 +61,9 @@ MAX_TEXTS = 20
 MAX_TEXT_BYTES = 32 * 1024
 """The texts that a fresh conversation is primed with, if the old one cannot be resumed."""
 
+
+MAX_EDITED = 2_048
+"""Files whose digests are known as the agent left them; the oldest is forgotten."""
 
 MAX_ENDED = 16
 MAX_ENDED_CHARS = 512 * 1024
@@ -109,6 +115,15 @@ class Takeover:
     imported: list[str] = attrs.field(factory=list)
 
 
+@attrs.frozen(kw_only=True)
+class Rewind:
+    """A rewind of the agent's files to before ``turn``, by this handle."""
+
+    id: str
+    turn: int
+    by: str
+
+
 @attrs.define
 class SessionPast:
     """The fold of a transcript. ``launches`` counts the starts of the agent's process, ``reopened``
@@ -120,7 +135,9 @@ class SessionPast:
     ended when it was last seen. ``commands`` and ``models`` are those that the agent last
     announced, ``plan`` is its newest one, and ``at`` the moment of the last entry. ``taken_over``
     is set while a person owns the conversation. ``withdrawn`` are messages without a turn whose
-    senders have cancelled them.
+    senders have cancelled them. ``edited`` are the digests of files
+    as the agent left them, by their real paths, and ``rewinding`` is the rewind that has begun and
+    not ended.
     """
 
     turn: int = 0
@@ -140,6 +157,8 @@ class SessionPast:
     commands: list[ev.SlashCommand] | None = None
     models: list[ev.OfferedModel] = attrs.field(factory=list)
     plan: list[ev.PlanStep] = attrs.field(factory=list)
+    edited: dict[str, str] = attrs.field(factory=dict)
+    rewinding: Rewind | None = None
     at: float = 0.0
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -153,6 +172,8 @@ class SessionPast:
                 self.taken_over.imported.append(str(entry["source"]))
             return
         match entry:
+            case {"kind": "edited" | "rewinding" | "rewound"}:
+                self._take_files(entry)
             case {"kind": "turn_opened", "turn": int(number), "uuid": str(uuid), **rest}:
                 self._opened(number, uuid, rest)
             case {"kind": "turn_ended", "turn": int(number), "outcome": str(outcome), **rest}:
@@ -174,6 +195,22 @@ class SessionPast:
                 self.is_closed = True
             case {"kind": "reopened", "times": int(times)}:
                 self.is_closed, self.reopened = False, times
+
+    def _take_files(self, entry: Mapping[str, Any]) -> None:
+        match entry:
+            case {"kind": "edited", "path": str(path), "digest": str(digest)}:
+                self.keep_edited(path, digest)
+            case {"kind": "rewinding", "id": str(id_), "turn": int(number), "by": str(by)}:
+                self.rewinding = Rewind(id=id_, turn=number, by=by)
+            case {"kind": "rewound"}:
+                self.rewinding = None
+
+    def keep_edited(self, path: str, digest: str) -> None:
+        """Keep how the agent left a file."""
+        self.edited.pop(path, None)
+        self.edited[path] = digest
+        if len(self.edited) > MAX_EDITED:
+            del self.edited[next(iter(self.edited))]
 
     def keep_conversation(self, conversation: str) -> None:
         """Keep the id of the conversation; a new one begins without the plan of the old one."""
@@ -330,6 +367,8 @@ def carried(past: SessionPast) -> dict[str, Any]:
         "ended": [unstructure(each) for each in past.ended],
         **({"withdrawn": [*past.withdrawn]} if past.withdrawn else {}),
         **({"plan": [unstructure(each) for each in past.plan]} if past.plan else {}),
+        **({"edited": past.edited} if past.edited else {}),
+        **({"rewinding": unstructure(past.rewinding)} if past.rewinding else {}),
         **({"taken_over": unstructure(past.taken_over)} if past.taken_over else {}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
         **({"models": [*map(unstructure, past.models)]} if past.models else {}),
@@ -364,6 +403,9 @@ def restored(fields: dict[str, Any]) -> SessionPast:
         past.terminals[ended.terminal] = ended
     if "taken_over" in fields:
         past.taken_over = structure(Takeover, fields["taken_over"])
+    past.edited = {str(path): str(each) for path, each in fields.get("edited", {}).items()}
+    if "rewinding" in fields:
+        past.rewinding = structure(Rewind, fields["rewinding"])
     if "commands" in fields:
         past.commands = [structure(SlashCommand, each) for each in fields["commands"]]
     past.models = [structure(ev.OfferedModel, each) for each in fields.get("models", ())]

@@ -16,16 +16,17 @@
 - Each ``StartDriver`` is followed by one ``DriverEnded``, also if the start failed.
 - A conversation has one owner: the agent's process, or a person who took it over. ``taken_over`` is
   durable before the person's program is started, and ``handed_back`` before the agent's is.
+- While files are set back, no turn, no process and no take-over begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from actors.codec import unstructure
+from actors.codec import structure, unstructure
 from aegis.agents.drivers.commands import as_plain, has_command
 from aegis.agents.messages import (
     DriverEnded,
@@ -44,6 +45,7 @@ from aegis.agents.sessions.past import (
     MAX_PLAN_STEPS,
     EndedTurn,
     OpenTurn,
+    Rewind,
     SessionPast,
     Takeover,
     end_of,
@@ -106,7 +108,7 @@ class SessionMachine:
 
     Readable: ``phase`` and its ``reason``, both ``since`` a moment; the ``requests``; the
     ``activity``; the ``metrics``; the ``budget``; ``limited_until``; ``has_process``;
-    ``takes_images``.
+    ``takes_images``; ``is_rewinding``.
     """
 
     def __init__(self, settings: Settings, past: SessionPast, *, now: float) -> None:
@@ -134,6 +136,7 @@ class SessionMachine:
         self._reports = Reports(settings.session, settings.name)
         self.takes_images: bool | None = None  # None: the agent has not started yet
         self.has_process = self._is_wanted = self._is_failed = self._is_finished = False
+        self.is_rewinding = False  # from its first question to the agent on
         self._out: list[Output] = []
         self._now = now
 
@@ -235,6 +238,26 @@ class SessionMachine:
         """The agent's id of the conversation."""
         return self._past.conversation
 
+    @property
+    def edited(self) -> Mapping[str, str]:
+        """The digests of files as the agent left them, by their real paths."""
+        return self._past.edited
+
+    @property
+    def rewinding(self) -> Rewind | None:
+        """The rewind that has begun; None once its end is durable."""
+        return self._past.rewinding
+
+    def note_edited(self, path: str, digest: str) -> None:
+        """Note how the agent has left a file; ``write_edited`` writes that."""
+        self._past.keep_edited(path, digest)
+
+    def write_edited(self, path: str, digest: str, now: float) -> list[Output]:
+        """Return the outputs that write how the agent has left a file."""
+        self._out, self._now = [], now
+        self._append("edited", path=path, digest=digest)
+        return self._out
+
     def begin(self, now: float) -> list[Output]:
         """Return the outputs of the daemon's start: the outcome of a cut turn, and reports."""
         self._out, self._now = [], now
@@ -255,6 +278,9 @@ class SessionMachine:
             self._put(steps.OpenTakeover(is_new=False))
             if self.phase is not SessionPhase.CLOSED:
                 self._become(SessionPhase.TAKEN_OVER)
+        if (rewind := self.rewinding) is not None:
+            self._hold_turns(rewind.turn)
+            self._put(steps.UndoRewind(rewind))
         if self.phase is SessionPhase.CLOSED:
             self._advance_end()
         return self._out
@@ -292,6 +318,8 @@ class SessionMachine:
                 self._note_reported(self._reports.confirm(notification))
             case steps.HandedBack():
                 self._handed_back(step)
+            case steps.RewindOrder() | steps.RewindEntry() | steps.RewindOver():
+                self._rewind(step)
             case _ if isinstance(step, steps.Order):
                 self._ordered(step)
             case _:
@@ -311,6 +339,8 @@ class SessionMachine:
         match self.phase:
             case SessionPhase.CLOSED:
                 self._advance_end()
+            case _ if self.is_rewinding:
+                pass  # a turn, or a person, would change the files that are set back
             case _ if self._taker and self.current is None:
                 self._take_over()
             case SessionPhase.DORMANT if has_work or self._turn is not None or self._is_wanted:
@@ -335,6 +365,24 @@ class SessionMachine:
         self._past.taken_over = Takeover(self._now, conversation)
         self._become(SessionPhase.TAKEN_OVER, f"taken over by {self._taker}")
         self.has_process, self._taker = True, ""
+
+    def _hold_turns(self, turn: int) -> None:
+        self.is_rewinding = True
+        if self.phase is not SessionPhase.CLOSED:
+            self._become(self.phase, f"its files are being set back to before turn {turn}")
+
+    def _rewind(self, step: steps.RewindOrder | steps.RewindEntry | steps.RewindOver) -> None:
+        match step:
+            case steps.RewindOrder(turn=turn):
+                self._hold_turns(turn)
+            case steps.RewindEntry(kind=kind, fields=fields):
+                if kind == "rewinding":
+                    self._past.rewinding = structure(Rewind, fields)
+                self._store(kind, fields)
+            case steps.RewindOver():
+                self.is_rewinding = False
+                if self.phase in (SessionPhase.IDLE, SessionPhase.DORMANT):
+                    self._become(self.phase)
 
     def _handed_back(self, step: steps.HandedBack) -> None:
         """Take what was said in a take-over, whose processes have ended."""
@@ -361,7 +409,7 @@ class SessionMachine:
         if self._turn is not None and self._turn.is_stored:
             self._finish("cancelled", self.reason)
         is_over = self._entries.are_stored and self._reports.are_done and not self.has_process
-        if is_over and self._turn is None and not self._is_finished:
+        if is_over and not self.is_rewinding and self._turn is None and not self._is_finished:
             self._is_finished = True
             self._put(steps.Finished())
 
@@ -446,6 +494,10 @@ class SessionMachine:
             self._ladder.restart()
             if self.phase is SessionPhase.TAKEN_OVER:
                 self._become(SessionPhase.DORMANT)
+        elif kind in ("rewinding", "rewound"):
+            if kind == "rewound":
+                self._past.rewinding = None
+            self._put(steps.RewindStored())
         elif kind == "turn_opened" and self._turn is not None:
             self._turn.is_stored = True
         elif kind == "turn_ended" and self._ending is not None:

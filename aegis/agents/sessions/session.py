@@ -28,9 +28,11 @@ from aegis.agents.sessions.edited_files import EditCalls
 from aegis.agents.sessions.followers import TranscriptFollowers
 from aegis.agents.sessions.login import run_login
 from aegis.agents.sessions.mail import Mail, News
-from aegis.agents.sessions.past import Takeover
+from aegis.agents.sessions.past import Rewind, Takeover
 from aegis.agents.sessions.requests_out import DeskRefused, RequestsOut, agent_id
+from aegis.agents.sessions.rewinding import Rewinding
 from aegis.agents.sessions.rules import SessionMachine
+from aegis.agents.sessions.set_aside import digest_of
 from aegis.agents.sessions.settings import (
     ChangeSettings,
     ResumeAgent,
@@ -47,6 +49,7 @@ from aegis.agents.sessions.status import (
     agent_info,
 )
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter, read_durable
+from aegis.agents.sessions.turns import turn_uuid
 from aegis.agents.sessions.waits import AgentWaits, Places, outcome_of
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
@@ -144,6 +147,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._shows_soon = False
         self._places = Places()
         self._edit_calls = EditCalls()
+        self._noting = trio.Lock()
         self._closers: list[Reply[api.AgentInfo]] = []
         self._takers: list[Reply[api.AgentInfo]] = []
         self._back: list[Reply[api.AgentInfo]] = []
@@ -174,6 +178,13 @@ class AgentSession(Actor[own.SessionMessage]):
         self._launch = transcript.past.launches
         with contextlib.suppress(ActorError):  # the driver of an earlier incarnation
             await self.context.system.supervisor(self._processes).stop_child(DRIVER)
+        self._rewinding = Rewinding(
+            lambda: self._identity.handle,
+            self._directory,
+            self._identity.cwd,
+            self._flusher.disk,
+            self.context.ref.send,
+        )
         await self._carry_out(self._session.begin(time.time()))
         self.context.register("session", self._identity.id)
         self._report_change()
@@ -216,7 +227,7 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
                 self.reply(message, None)
-            case steps.Notified() | steps.TurnRefused():
+            case steps.Notified() | steps.TurnRefused() | steps.RewindEntry() | steps.RewindOver():
                 await self._handle(message)
             case (
                 steps.HandedBack()
@@ -246,10 +257,10 @@ class AgentSession(Actor[own.SessionMessage]):
             case WithdrawMessage(message=wanted, by=by):
                 await self._handle(steps.WithdrawOrder(wanted, by))
                 self.reply(message, None)
+            case own.FileEdited() | api.RewindAgent() | AskedChanged():
+                await self._of_files(message)
             case CheckStall():
                 self._reports.look_again()
-            case AskedChanged():
-                pass  # what has changed is shown after each message
             case _:
                 await self._ordered(message)
 
@@ -342,10 +353,15 @@ class AgentSession(Actor[own.SessionMessage]):
             case steps.Append(number=number, entry=entry, sync=sync):
                 assert self._transcript is not None
                 await self._transcript.append(number, entry, sync=sync)
-            case steps.StartDriver():
-                self._start_driver(output)
-            case steps.StopDriver() | steps.OpenTakeover() | steps.EndTakeover():
+            case (
+                steps.StartDriver()
+                | steps.StopDriver()
+                | steps.OpenTakeover()
+                | steps.EndTakeover()
+            ):
                 self._switch_process(output)
+            case steps.RewindStored() | steps.UndoRewind():
+                self._of_rewind(output)
             case msg.SendTurn():
                 faults.SEND_BEFORE.hit(self._identity.handle)
                 self._order(output)
@@ -399,9 +415,12 @@ class AgentSession(Actor[own.SessionMessage]):
     # Take-overs.
 
     def _switch_process(
-        self, output: steps.StopDriver | steps.OpenTakeover | steps.EndTakeover
+        self,
+        output: steps.StartDriver | steps.StopDriver | steps.OpenTakeover | steps.EndTakeover,
     ) -> None:
         match output:
+            case steps.StartDriver():
+                self._start_driver(output)
             case steps.StopDriver():
                 self._stop_driver()
             case steps.OpenTakeover(is_new=is_new):
@@ -485,6 +504,92 @@ class AgentSession(Actor[own.SessionMessage]):
         if self._ends_takeover:
             self._persons.end()
         await self.context.ref.send(await self._persons.run(takeover, is_new=is_new))
+
+    # Rewinds.
+
+    async def _of_files(self, message: own.FileEdited | api.RewindAgent | AskedChanged) -> None:
+        match message:
+            case AskedChanged():
+                pass  # what has changed is shown after each message
+            case own.FileEdited(path=path, digest=digest):
+                await self._carry_out(self._session.write_edited(path, digest, time.time()))
+            case api.RewindAgent():
+                turn = self._session.turns if message.turn is None else message.turn
+                if (refusal := self._refusal_of_rewind(message.handle, turn)) is not None:
+                    raise InvalidRequest(f"agent rewind: {refusal}")
+                await self._handle(steps.RewindOrder(turn))
+                assert self._driver is not None
+                self.context.start_soon(
+                    self._rewind, message, turn, self._driver, self.defer(message)
+                )
+
+    def _refusal_of_rewind(self, handle: str, turn: int) -> str | None:
+        session = self._session
+        if not self._settings.rewinds:
+            return (
+                f"{self._identity.provider} cannot set files back to an earlier turn; only Claude "
+                f"Code can. git shows what {handle} has changed: agent diff {handle}"
+            )
+        if session.takeover is not None or self._takers:
+            return (
+                f"a person has taken over {handle!r}: end that first with agent handback {handle}"
+            )
+        if session.is_rewinding:
+            return f"{session.reason or 'a rewind is in progress'}: wait for the end of that"
+        if not session.turns:
+            return f"{handle!r} has had no turn yet"
+        if turn > session.turns:
+            return f"{handle!r} has had {session.turns} turns, no {turn}"
+        if session.phase is steps.SessionPhase.DORMANT:
+            return f"the process of {handle!r} does not run: start it with agent restart {handle}"
+        if session.phase is not steps.SessionPhase.IDLE or self._driver is None or session.current:
+            return (
+                f"{handle!r} is not idle: wait for the end of its turn with agent wait {handle}, "
+                f"or end it with agent interrupt {handle}"
+            )
+        if session.activity.tasks:
+            return (
+                f"{handle!r} has tasks in the background, which may change files: wait for their "
+                f"end, or end them with agent restart {handle}"
+            )
+        return None
+
+    async def _rewind(
+        self, message: api.RewindAgent, turn: int, driver: Ref[Any], reply: Reply[api.AgentRewind]
+    ) -> None:
+        """Carry out a rewind to its end; the session takes messages meanwhile."""
+        async with self._noting:  # the digests of the last turn are taken
+            edited = self._session.edited
+        uuid = turn_uuid(self._identity.id, turn)
+        try:
+            done = await self._rewinding.run(message, turn, uuid, driver, edited)
+            for each in done.files if done.is_done else ():
+                real = await in_thread_or_here(os.path.realpath, path_of_text(each))
+                await self._note_left(text_of_path(Path(real)))
+            reply.send(done)
+        except AegisError as error:
+            reply.fail(type(error)(f"agent rewind: {error}"))
+        await self._undo_rewind(self._session.rewinding)
+
+    def _of_rewind(self, output: steps.RewindStored | steps.UndoRewind) -> None:
+        match output:
+            case steps.RewindStored():
+                self._rewinding.note_stored()
+            case steps.UndoRewind(rewind=rewind):
+                self.context.start_soon(self._undo_rewind, rewind)
+
+    async def _undo_rewind(self, rewind: Rewind | None) -> None:
+        """End a rewind; undo it first if it was cut."""
+        if rewind is not None:
+            await self._rewinding.recover(rewind)
+        await self.context.ref.send(steps.RewindOver())
+
+    async def _note_left(self, path: str) -> None:
+        """Take the digest of a file as the agent has left it."""
+        with contextlib.suppress(OSError):  # it is no regular file, or too large: of others
+            digest = await in_thread_or_here(digest_of, Path(path_of_text(path)))
+            self._session.note_edited(path, digest)
+            await self.context.ref.send(own.FileEdited(path, digest))
 
     # The transcript.
 
@@ -599,14 +704,17 @@ class AgentSession(Actor[own.SessionMessage]):
     async def _note_edits(self, paths: list[str]) -> None:
         """Note changed files, and have the other sessions that changed them show that."""
         base, id_ = Path(path_of_text(self._identity.cwd)), self._identity.id
-        for path in paths:
-            real = await in_thread_or_here(os.path.realpath, base / path)
-            name = partial(self._identity.name_of, self._identity.address)
-            for session in self._settings.edited.note(id_, name, text_of_path(real)):
-                ref = self.context.system.registry.find("session", session)
-                if ref is not None:
-                    with contextlib.suppress(ActorError):
-                        ref.tell(AskedChanged())
+        async with self._noting:  # the digest that is taken last is that of the last edit
+            for path in paths:
+                real = await in_thread_or_here(os.path.realpath, base / path)
+                if self._settings.rewinds:
+                    await self._note_left(text_of_path(real))
+                name = partial(self._identity.name_of, self._identity.address)
+                for session in self._settings.edited.note(id_, name, text_of_path(real)):
+                    ref = self.context.system.registry.find("session", session)
+                    if ref is not None:
+                        with contextlib.suppress(ActorError):
+                            ref.tell(AskedChanged())
 
     async def _driver_lost(self, launch: int, reason: str, *, is_held: bool = False) -> None:
         """Take the end of a driver that sent no ``DriverEnded``."""

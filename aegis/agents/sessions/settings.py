@@ -48,7 +48,8 @@ class Settings:
     ``note_allowed`` takes a permission that was given, and whether it is for the session.
     ``limits_itself``: the agent's program was started with the budget as a limit of its own, so a
     change needs another process, as one of the ``effort`` or ``thinking`` does.
-    ``edited`` has the files that all sessions have changed.
+    ``edited`` has the files that all sessions have changed. ``rewinds``: the agent can set its
+    files back.
     ``mentions``: what the agent expands in a text.
     ``permission`` and ``model`` are shown only: the driver and the policy have theirs.
     """
@@ -73,6 +74,7 @@ class Settings:
     effort: str = ""
     edited: EditedFiles = attrs.field(factory=EditedFiles)
     thinking: str = ""
+    rewinds: bool = False
 
 
 LOOK_AGAIN_S = 300.0

@@ -17,7 +17,7 @@ from aegis.agents.messages import (
     InterruptTurn,
     SendTurn,
 )
-from aegis.agents.sessions.past import OpenTurn
+from aegis.agents.sessions.past import OpenTurn, Rewind
 from aegis.protocol.agent_events import AgentEvent, PlanStep, RequestAnswer, RequestOpened
 
 Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
@@ -198,6 +198,26 @@ class HandedBack:
 
 
 @attrs.frozen
+class RewindOrder:
+    """A request to set files back to before ``turn``: no turn is begun until ``RewindOver``."""
+
+    turn: int
+
+
+@attrs.frozen
+class RewindEntry:
+    """Write an entry of a rewind; ``RewindStored`` follows once it is durable."""
+
+    kind: Literal["rewinding", "rewound"]
+    fields: dict[str, Any]
+
+
+@attrs.frozen
+class RewindOver:
+    """The rewind has ended, or changes nothing."""
+
+
+@attrs.frozen
 class TimerFired:
     """A timer of ``SetTimer`` has run out."""
 
@@ -229,6 +249,9 @@ Input = (
     | Notified
     | Order
     | HandedBack
+    | RewindOrder
+    | RewindEntry
+    | RewindOver
     | TimerFired
 )
 
@@ -279,6 +302,18 @@ class OpenTakeover:
 @attrs.frozen
 class EndTakeover:
     """End the program of a take-over."""
+
+
+@attrs.frozen
+class RewindStored:
+    """The entry of ``RewindEntry`` would survive a power loss."""
+
+
+@attrs.frozen
+class UndoRewind:
+    """Undo the rewind that the end of the daemon has cut; ``RewindOver`` follows."""
+
+    rewind: Rewind
 
 
 @attrs.frozen(kw_only=True)
@@ -361,6 +396,8 @@ Output = (
     | StopDriver
     | OpenTakeover
     | EndTakeover
+    | RewindStored
+    | UndoRewind
     | SendTurn
     | InterruptTurn
     | AnswerAgent

@@ -32,6 +32,11 @@ NAMESPACE = uuid.UUID("8a8f7c1e-52f5-4b53-9b51-0d6f5a1f3d11")
 """The namespace of turns' uuids."""
 
 
+def turn_uuid(session: str, number: int) -> str:
+    """Return the uuid of a turn's user frame."""
+    return str(uuid.uuid5(NAMESPACE, f"{session}/{number}"))
+
+
 @attrs.define(kw_only=True)
 class CurrentTurn:
     """The current turn, from its opening on.
@@ -91,7 +96,7 @@ def next_turn(
     batch = [waiting[0]] if waiting[0].is_alone else [*_fitting(waiting)]
     opened = OpenTurn(
         number=number,
-        uuid=str(uuid.uuid5(NAMESPACE, f"{session}/{number}")),
+        uuid=turn_uuid(session, number),
         messages=tuple((each.id, each.sender) for each in batch),
     )
     text = "\n\n".join(each.text if each.is_person else plain(each.text) for each in batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aegis.cli.printing.formatting import escaped
+from aegis.cli.printing.formatting import escaped, escaped_line
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -107,12 +107,24 @@ def _text(kind: str, fields: Mapping[str, Any], event: Mapping[str, Any]) -> str
             return "✗ nobody answered the request in time"
         case "taken_over":
             return f"── taken over by {fields.get('by')}"
+        case "rewound":
+            return _rewound(fields)
         case "handed_back":
             reason = fields.get("reason")
             return f"── handed back{f': {reason}' if reason else ''}"
         case "closed" | "interrupt":
             return f"{kind} by {fields.get('by')}"
     return ""
+
+
+def _rewound(fields: Mapping[str, Any]) -> str:
+    head = f"── files set back to before turn {fields.get('turn')} by {fields.get('by')}"
+    if reason := fields.get("reason"):
+        head = f"── files not set back to before turn {fields.get('turn')}: {reason}"
+    lines = [f"set back: {each}" for each in fields.get("files", ())]
+    lines += [f"left, since changed by others: {each}" for each in fields.get("left", ())]
+    lines += [*fields.get("unable", ()), *fields.get("kept", ())]
+    return "\n".join([head, *map(escaped_line, lines)])
 
 
 def _end(fields: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from aegis.protocol.agents import (
     AgentInfo,
     AgentList,
     AgentOutcome,
+    AgentRewind,
     CloseAgent,
     DiffAgent,
     ExportPart,
@@ -40,6 +41,7 @@ from aegis.protocol.agents import (
     RenameAgent,
     RestartAgent,
     ResumeSession,
+    RewindAgent,
     SendToAgent,
     SetAgent,
     ShowAgent,
@@ -309,6 +311,12 @@ class Agents(Noun):
     async def hand_back(self, handle: str) -> AgentInfo:
         """End a take-over; what was said in it is in the transcript then."""
         return await self._call(HandBackAgent, handle=handle)
+
+    async def rewind(
+        self, handle: str, *, turn: int | None = None, dry_run: bool = False
+    ) -> AgentRewind:
+        """Set an agent's files back to before a turn; those that others changed since are left."""
+        return await self._call(RewindAgent, handle=handle, turn=turn, dry_run=dry_run)
 
     async def resume(self, handle: str, *, prompt: str | None = None) -> AgentInfo:
         """Continue the conversation of a session, also of a closed one."""

@@ -62,6 +62,7 @@ PRIMITIVES = frozenset(
             "telegram.",
             "worktree.",
             "takeover.",
+            "rewind.",
         )
     )
 )

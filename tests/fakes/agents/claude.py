@@ -34,6 +34,7 @@ import re
 import sys
 from typing import Any
 
+from tests.fakes.agents.kept_files import KeptFiles
 from tests.fakes.agents.orders import (
     COMMANDS,
     Conduct,
@@ -79,6 +80,7 @@ class Claude:
         self._numbers = itertools.count(1)
         self._waiting: list[Json] = []
         self._cost = 0.0
+        self._files = KeptFiles()
         self._asks = True
         modes = [sys.argv[at + 1] for at, each in enumerate(sys.argv) if each == MODE]
         self._mode = modes[0] if modes else "default"
@@ -147,6 +149,8 @@ class Claude:
             body = {"added": list(self._servers), "removed": [], "errors": {}}
         elif request["subtype"] == "set_permission_mode":
             self._enter(request["mode"])
+        elif request["subtype"] == "rewind_files":
+            body = self._files.rewind(request["user_message_id"], bool(request.get("dry_run")))
         elif request["subtype"] == "interrupt":
             body = {"still_queued": [each["uuid"] for each in self._waiting]}
         answer: Json = {"subtype": "success", "request_id": frame["request_id"], "response": body}
@@ -157,6 +161,7 @@ class Claude:
 
     def _turn(self, frame: Json) -> None:
         uuid = frame.get("uuid")
+        self._files.begin(str(uuid))
         self._state("running")
         self._out("command_lifecycle", command_uuid=uuid, state="started")
         servers = [{"name": each, "status": "connected"} for each in self._servers]
@@ -276,6 +281,7 @@ class Claude:
         given = {"file_path": path, "old_string": "", "new_string": "edited\n"}
         self._message({"type": "tool_use", "id": tool, "name": "Edit", "input": given})
         result = {"type": "tool_result", "tool_use_id": tool, "is_error": False}
+        self._files.keep(path)
         try:
             with open(path, "a", encoding="utf-8") as file:
                 file.write("edited\n")

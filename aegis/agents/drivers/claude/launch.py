@@ -35,6 +35,8 @@ SET: Mapping[str, str] = {
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
     "CLAUDE_CODE_ENTRYPOINT": "aegis",
     "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
+    # Files can be set back only to turns of a process that had it from its start.
+    "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1",
 }
 """Variables of every process."""
 

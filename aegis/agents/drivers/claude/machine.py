@@ -42,6 +42,7 @@ from aegis.agents.drivers.harness import (
     Beginning,
     Capabilities,
     Emit,
+    FilesRewound,
     Frame,
     OrderRefused,
     Output,
@@ -101,6 +102,11 @@ MODE_RESET = "mode reset"
 """The label of a request of ours that sets the mode back."""
 
 CHANGING = frozenset({"set_permission_mode", MODE_RESET})
+
+REWIND = "rewind_files"
+
+MAX_REWOUND = 4_096
+"""Files that one rewind may name."""
 
 MAX_MODE_RESETS = 3
 """How often a process may leave its mode by itself before it is ended."""
@@ -218,6 +224,13 @@ class Claude:
             return [OrderRefused(refusal)]
         self._wanted_model = model
         return [self._request("set_model", {"model": model})]
+
+    def rewind(self, uuid: str, *, is_dry: bool) -> list[Output]:
+        """Set back the files that were changed since the turn, or ask which."""
+        if self._phase != "ready":
+            return [self._not_ready()]
+        fields = {"user_message_id": uuid, **({"dry_run": True} if is_dry else {})}
+        return [self._request(REWIND, fields)]
 
     def refuse_effort(self, effort: str, model: str | None = None) -> str | None:
         """Return why an effort cannot be set, in one sentence; None if it can."""
@@ -513,6 +526,8 @@ class Claude:
             return self._initialized(reply)
         if subtype == "mcp_set_servers":
             return self._servers_set(reply)
+        if subtype == REWIND:
+            return [self._rewound(reply)]
         error = None if reply.get("subtype") == "success" else text(reply.get("error"))
         outputs: list[Output] = []
         if error is not None and subtype == MODE_RESET:
@@ -527,6 +542,20 @@ class Claude:
             sentence = f"Claude Code did not set its {setting}: {shown}"
             outputs.append(SettingChanged(setting, None if error is None else sentence))
         return outputs
+
+    def _rewound(self, reply: Frame) -> FilesRewound:
+        fields = mapping(reply.get("response"))
+        if reply.get("subtype") != "success" or fields.get("canRewind") is not True:
+            error = text(reply.get("error")) or text(fields.get("error"))
+            shown = self._shown(error) or "no reason is given"
+            return FilesRewound(
+                refusal=f"Claude Code cannot rewind to this turn ({shown}): it keeps files for the "
+                "turns of its current conversation only"
+            )
+        named = [each for each in items(fields.get("filesChanged")) if isinstance(each, str)]
+        if len(named) > MAX_REWOUND:
+            return FilesRewound(refusal=f"Claude Code names {len(named)} files, too many to rewind")
+        return FilesRewound(files=tuple(named))
 
     # Usage.
 

@@ -147,10 +147,12 @@ def real_entries(seed: int) -> list[tuple[Entry, bool]]:
     world = Recorder(chance)
     often = ("arrive", "ready", "result", "talk", "sync", "notify", "ask", "answer", "ring")
     for _ in range(400):
-        getattr(world, chance.choice((*often, *often, "die")))()
+        getattr(world, chance.choice((*often, "set_back", *often, "die")))()
         usage = ev.Usage(input_tokens=chance.randint(0, 9), process_cost_usd=chance.random())
         if world.process == "ready":
             world.agent(usage)
+            path, digest = f"/w/{chance.randint(0, 5)}", str(chance.random())
+            world.carry_out(world.session.write_edited(path, digest, world.now))
     return found
 
 

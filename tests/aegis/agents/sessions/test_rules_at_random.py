@@ -14,7 +14,7 @@ from tests.aegis.agents.sessions.world import World
 EVENTS = (
     *("sync", "ready") * 12,
     *("arrive", "result", "talk", "ask", "answer", "withdraw") * 3,
-    *("ring", "limit", "notify") * 2,
+    *("ring", "limit", "notify", "set_back") * 2,
     *("refuse", "fail", "die", "restart", "cancelled"),
 )
 ORDERS = (
@@ -93,7 +93,7 @@ def test_the_world_lets_everything_happen() -> None:
     entries = [entry for world in worlds for entry in world.entries]
     assert {each["kind"] for each in entries} >= {
         *("turn_opened", "turn_ended", "notified", "started", "ready", "ended", "event"),
-        "interrupt",
+        *("interrupt", "rewinding", "rewound"),
     }
     outcomes = {each["outcome"] for each in entries if each["kind"] == "turn_ended"}
     assert outcomes == {"completed", "failed", "cancelled", "interrupted", "limited"}

@@ -51,6 +51,7 @@ class World:
         self.conversation: str | None = None
         self.requests = 0
         self.finished = False
+        self.rewind = ""  # the step at which a rewind is: asked, writing, setting, ending
         self.restart()
 
     # Lives of the daemon.
@@ -63,7 +64,7 @@ class World:
         self.notifications.clear()
         self.timers.clear()
         self.finished = False
-        self.running, self.process = None, "none"
+        self.running, self.process, self.rewind = None, "none", ""
         for request, state in self.shown.items():
             if state == "open":
                 self.shown[request] = "withdrawn"
@@ -85,7 +86,10 @@ class World:
 
     def carry_out(self, outputs: list[Output]) -> None:
         for output in outputs:
-            self.carry_out_one(output)
+            if isinstance(output, steps.UndoRewind | steps.RewindStored):
+                self.follow_rewind(output)
+            else:
+                self.carry_out_one(output)
 
     def carry_out_one(self, output: Output) -> None:
         match output:
@@ -95,11 +99,13 @@ class World:
                 assert uuid not in self.sent, "a turn was sent twice"
                 assert self.process == "ready", "a turn was sent to no agent"
                 assert self.running is None, "a turn was sent during another one"
+                assert not self.rewind, "a turn was sent while files were set back"
                 opened = [each for each in self.entries if each.get("uuid") == uuid]
                 assert opened, "a turn was sent before it was durable"
                 self.sent[uuid], self.running = text, uuid
             case steps.StartDriver(conversation=conversation):
                 assert self.process == "none", "two processes of one session"
+                assert not self.rewind, "a process was started while files were set back"
                 self.process, self.conversation = "starting", conversation
             case steps.StopDriver():
                 assert self.process != "none"
@@ -140,6 +146,7 @@ class World:
                 self.timers[timer] = self.now + after_s
             case steps.Finished():
                 assert not self.finished
+                assert not self.rewind, "it finished while files were set back"
                 assert self.process == "none"
                 self.finished = True
 
@@ -163,6 +170,36 @@ class World:
         if self.notifications:
             self.notified.append(self.notifications.pop(0))
             self.give(steps.Notified(self.notified[-1]))
+
+    def follow_rewind(self, output: steps.UndoRewind | steps.RewindStored) -> None:
+        if isinstance(output, steps.UndoRewind):
+            self.write_rewind("rewound", output.rewind.id)
+        else:
+            self.rewind = "setting" if self.rewind == "writing" else "ended"
+
+    def set_back(self) -> None:
+        """A person asks for a rewind, or it takes its next step."""
+        session = self.session
+        is_idle = session.phase is SessionPhase.IDLE and session.current is None
+        if not self.rewind and is_idle and not session.is_rewinding:
+            self.rewind = "asked"
+            self.give(steps.RewindOrder(1))
+        elif self.rewind == "asked" and self.chance.random() < 0.3:
+            self.end_rewind()  # it was refused, or a dry run
+        elif self.rewind == "asked":
+            self.write_rewind("rewinding", f"w{self.chance.random()}")
+        elif self.rewind == "setting":
+            self.write_rewind("rewound", "w")
+        elif self.rewind == "ended":
+            self.end_rewind()
+
+    def write_rewind(self, kind: Any, id_: str) -> None:
+        self.rewind = "writing" if kind == "rewinding" else "ending"
+        self.give(steps.RewindEntry(kind, {"id": id_, "turn": 1, "by": "human"}))
+
+    def end_rewind(self) -> None:
+        self.rewind = ""
+        self.give(steps.RewindOver())
 
     def arrive(self) -> None:
         self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
@@ -252,7 +289,7 @@ class World:
     def settle(self) -> None:
         """Let everything come to its end: a patient disk, an agent that answers."""
         for _ in range(400):
-            before = (len(self.entries), self.process, dict(self.timers), self.acknowledged)
+            before = self.progress
             self.sync()
             if self.process == "stopping":
                 self.die()
@@ -264,10 +301,17 @@ class World:
             while self.notifications:
                 self.notify()
             self.fetch()
-            if before == (len(self.entries), self.process, dict(self.timers), self.acknowledged):
+            if self.rewind:
+                self.set_back()
+            if before == self.progress:
                 if not self.timers:
                     return
                 self.ring()
+
+    @property
+    def progress(self) -> tuple[object, ...]:
+        timers = dict(self.timers)
+        return len(self.entries), self.process, timers, self.acknowledged, self.rewind
 
     @property
     def is_at_rest(self) -> bool:

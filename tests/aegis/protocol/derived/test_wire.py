@@ -285,6 +285,9 @@ BAD: list[tuple[str, Any, str]] = [
         "interrupt must be true or false, not 1",
     ),
     ("agent_handback", {"handle": 1}, "handle must be text, not 1"),
+    ("agent_rewind", {}, "handle is missing"),
+    ("agent_rewind", {"handle": "a", "turn": "x"}, 'turn must be a whole number or null, not "x"'),
+    ("agent_rewind", {"handle": "a", "dry_run": 1}, "dry_run must be true or false, not 1"),
     ("agent_worktree_remove", {}, "handle is missing"),
     (
         "agent_worktree_remove",

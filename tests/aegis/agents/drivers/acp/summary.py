@@ -7,6 +7,7 @@ from aegis.agents.drivers.harness import (
     AgentFailed,
     AgentReady,
     Emit,
+    FilesRewound,
     KeepImage,
     OrderRefused,
     Output,
@@ -74,6 +75,8 @@ def _line(output: Output) -> str:
             return _frame_line(frame)
         case KeepImage():
             return "keep an image"
+        case FilesRewound(refusal=reason):
+            return f"rewound: {reason}"
 
 
 def _frame_line(frame: dict[str, object]) -> str:

@@ -107,6 +107,7 @@ def test_the_environment_reports_states() -> None:
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         "CLAUDE_CODE_ENTRYPOINT": "aegis",
         "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
+        "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1",
         "ENABLE_TOOL_SEARCH": "false",
         "PWD": "/home/u/w",
     }

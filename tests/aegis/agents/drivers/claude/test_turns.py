@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.claude.machine import MAX_UNANSWERED, Claude
-from aegis.agents.drivers.harness import AgentFailed, Emit, Harness, SettingChanged
+from aegis.agents.drivers.harness import AgentFailed, Emit, FilesRewound, Harness, SettingChanged
 from aegis.protocol.agent_events import SystemInit, Unknown, Usage
 from tests.aegis.agents.drivers.claude.wire import (
     assistant,
@@ -261,3 +261,31 @@ def test_a_machine_without_a_server_does_not_check_one() -> None:
     )
     assert [each.tag for each in events(machine.receive(init(status="")))] == ["system_init"]
     assert written(machine.send("u1", "x"))
+
+
+def test_files_are_set_back_when_the_agent_says_so() -> None:
+    machine = ready()
+    frame = request("rewind_files", machine.rewind("u1", is_dry=True))
+    assert frame["request"] == {
+        "subtype": "rewind_files",
+        "user_message_id": "u1",
+        "dry_run": True,
+    }
+    found = {"canRewind": True, "filesChanged": ["/w/a", 3], "insertions": 1, "deletions": 2}
+    assert machine.receive(reply(frame, response=found)) == [FilesRewound(files=("/w/a",))]
+    frame = request("rewind_files", machine.rewind("u1", is_dry=False))
+    assert "dry_run" not in frame["request"]
+    done = {"canRewind": True, "skippedLinks": 1}
+    assert machine.receive(reply(frame, response=done)) == [FilesRewound()]
+
+
+def test_a_turn_without_kept_files_is_refused_in_a_sentence() -> None:
+    machine = ready()
+    frame = request("rewind_files", machine.rewind("u2", is_dry=True))
+    answer = {"canRewind": False, "error": "No file checkpoint found for this message."}
+    (outcome,) = machine.receive(reply(frame, response=answer))
+    assert isinstance(outcome, FilesRewound)
+    assert outcome.refusal == (
+        "Claude Code cannot rewind to this turn (No file checkpoint found for this message.): it "
+        "keeps files for the turns of its current conversation only"
+    )
