@@ -15,7 +15,7 @@ import trio
 
 from actors import ActorError, Ref, Request, System, describe
 from aegis.agents.drivers.images import images_named
-from aegis.agents.sessions.steps import Arrived, Incoming, Notified, Notify
+from aegis.agents.sessions.steps import Incoming, Notified, Notify
 from aegis.agents.sessions.turns import HUMAN
 from aegis.clock import utc_now
 from aegis.errors import AegisError
@@ -53,9 +53,9 @@ class News:
     messages: tuple[Message, ...]
 
     @property
-    def arrived(self) -> Arrived:
-        """The input of the session's machine."""
-        return Arrived(tuple(map(_incoming, self.messages)))
+    def arrived(self) -> tuple[Incoming, ...]:
+        """The messages as the session's machine takes them."""
+        return tuple(map(_incoming, self.messages))
 
 
 def _incoming(message: Message) -> Incoming:

@@ -116,31 +116,30 @@ class OpenRequests:
             return []
         return [steps.SetTimer(timer="answer", after_s=max(0.0, min(self._due.values()) - now))]
 
-    def take(self, step: steps.RequestAnswered | steps.NotShown) -> list[steps.Output]:
-        """Return the output for an answer, or for a request that no person will see.
-
-        It acts, unless the request was withdrawn meanwhile.
-        """
-        event = self._open.pop(step.request, None)
+    def answered(self, request: str, answer: ev.RequestAnswer) -> list[steps.Output]:
+        """Return the output for an answer: it acts, unless the request was withdrawn meanwhile."""
+        event = self._open.pop(request, None)
         if event is None:
-            return [_withdrawn([step.request], "the agent no longer waits for the answer")]
-        if isinstance(step, steps.RequestAnswered):
-            answer = step.answer
-            self._note(event, answer)
-            reason, approves = "", False
-            if isinstance(answer, ev.PermissionAnswer):
-                is_of_plan = is_plan(event.kind, event.tool_kind, event.needs_person)
-                approves = is_of_plan and answer.kind.startswith("allow")
-                reason = "" if event.takes_reason else answer.message
-                if step.request in self._by_call:
-                    answer = self._for_this_call(event, answer)
-            return [
-                steps.AnswerAgent(
-                    request=step.request, answer=answer, reason=reason, approves_plan=approves
-                )
-            ]
+            return [_withdrawn([request], "the agent no longer waits for the answer")]
+        self._note(event, answer)
+        reason, approves = "", False
+        if isinstance(answer, ev.PermissionAnswer):
+            is_of_plan = is_plan(event.kind, event.tool_kind, event.needs_person)
+            approves = is_of_plan and answer.kind.startswith("allow")
+            reason = "" if event.takes_reason else answer.message
+            if request in self._by_call:
+                answer = self._for_this_call(event, answer)
+        return [
+            steps.AnswerAgent(request=request, answer=answer, reason=reason, approves_plan=approves)
+        ]
+
+    def not_shown(self, request: str) -> list[steps.Output]:
+        """Return the output for a request that no person will see."""
+        event = self._open.pop(request, None)
+        if event is None:
+            return [_withdrawn([request], "the agent no longer waits for the answer")]
         answer = refusal(event, "too many requests are open, or this one cannot be shown")
-        return [steps.AnswerAgent(request=step.request, answer=answer, is_ours=True)]
+        return [steps.AnswerAgent(request=request, answer=answer, is_ours=True)]
 
     def _for_this_call(
         self, event: ev.RequestOpened, answer: ev.PermissionAnswer

@@ -1,6 +1,6 @@
 """The machine of one session: its state, its turns, and its way back after a loss. Pure.
 
-``handle(input, now)`` returns the outputs in the order in which they are to be carried out. Rules:
+Each method that takes something returns what is to be carried out, in that order. Rules:
 
 - A turn is one user frame. ``turn_opened`` is durable before the frame is sent; its messages are
   acknowledged then. ``turn_ended`` is durable before the next turn opens and before its senders are
@@ -21,8 +21,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec
 
 import attrs
 
@@ -58,49 +59,29 @@ from aegis.agents.sessions.settings import (
     SessionBudget,
     Settings,
 )
-from aegis.agents.sessions.steps import Append, Incoming, Input, Outcome, Output, SessionPhase
+from aegis.agents.sessions.steps import Entries, Incoming, Outcome, Output, SessionPhase
 from aegis.agents.sessions.turns import CurrentTurn, Reports, WaitingMessages, ended_entry
 from aegis.names import shorten
 from aegis.protocol import agent_events as ev
 from aegis.protocol.agent_states import EditConflict
 from aegis.protocol.inboxes import Place
 
+Given = ParamSpec("Given")
 
-class Entries:
-    """Numbers entries; keeps each that must be durable until the disk has taken it."""
 
-    def __init__(self) -> None:
-        self._number = 0
-        self._unstored: dict[int, tuple[str, dict[str, Any]]] = {}
-        self._refused: list[tuple[str, dict[str, Any]]] = []
+def _takes(
+    method: Callable[Concatenate[SessionMachine, Given], None],
+) -> Callable[Concatenate[SessionMachine, Given], list[Output]]:
+    """Have a method of the machine return its outputs, and those of what follows from it."""
 
-    @property
-    def are_stored(self) -> bool:
-        """Whether every entry that must be durable is."""
-        return not self._unstored and not self._refused
+    @wraps(method)
+    def take(machine: SessionMachine, /, *given: Given.args, **named: Given.kwargs) -> list[Output]:
+        machine._out = []
+        method(machine, *given, **named)
+        machine._advance()
+        return machine._out
 
-    def append(self, kind: str, at: float, fields: dict[str, Any], *, sync: bool) -> Append:
-        """Return the output that writes an entry at the moment ``at``."""
-        self._number += 1
-        if sync:
-            self._unstored[self._number] = kind, fields
-        entry = {"kind": kind, "at": round(at, 3), **fields}
-        return Append(number=self._number, entry=entry, sync=sync)
-
-    def stored(self, number: int) -> str:
-        """Return the kind of the entry that is durable now; empty if it was written again."""
-        return self._unstored.pop(number, ("", {}))[0]
-
-    def refused(self, number: int) -> None:
-        """Note that the disk refused an entry."""
-        entry = self._unstored.pop(number, None)
-        if entry is not None:
-            self._refused.append(entry)
-
-    def again(self, at: float) -> list[Append]:
-        """Return the outputs that write the refused entries again, in order."""
-        refused, self._refused = self._refused, []
-        return [self.append(kind, at, fields, sync=True) for kind, fields in refused]
+    return take
 
 
 class SessionMachine:
@@ -252,11 +233,15 @@ class SessionMachine:
         """Note how the agent has left a file; ``write_edited`` writes that."""
         self._past.keep_edited(path, digest)
 
-    def write_edited(self, path: str, digest: str, now: float) -> list[Output]:
-        """Return the outputs that write how the agent has left a file."""
-        self._out, self._now = [], now
+    @_takes
+    def write_edited(self, path: str, digest: str) -> None:
+        """Write how the agent has left a file."""
         self._append("edited", path=path, digest=digest)
-        return self._out
+
+    def at(self, now: float) -> SessionMachine:
+        """Take the moment at which what follows is taken; return the machine."""
+        self._now = now
+        return self
 
     def begin(self, now: float) -> list[Output]:
         """Return the outputs of the daemon's start: the outcome of a cut turn, and reports."""
@@ -285,47 +270,15 @@ class SessionMachine:
             self._advance_end()
         return self._out
 
-    def change(self, settings: Settings, now: float) -> list[Output]:
-        """Take other settings from now on; return the outputs."""
+    @_takes
+    def change(self, settings: Settings) -> None:
+        """Take other settings from now on."""
         before = self._settings
         is_other = settings.limits_itself and settings.budget_usd != before.budget_usd
         is_other |= settings.effort != before.effort or settings.thinking != before.thinking
         self._is_outdated |= is_other and self.has_process
         self._settings = self.budget.settings = settings
         self.requests.policy = settings.policy
-        self._out, self._now = [], now
-        self._advance()
-        return self._out
-
-    def handle(self, step: Input, now: float) -> list[Output]:
-        """Take an input at the moment ``now``; return the outputs."""
-        self._out, self._now = [], now
-        match step:
-            case steps.Arrived(messages=messages):
-                self._arrived(messages)
-            case steps.Stored(number=number):
-                self._stored(number)
-            case steps.NotStored(number=number):
-                self._entries.refused(number)
-                self._put(steps.SetTimer(timer="store", after_s=STORE_AGAIN_S))
-            case steps.FromAgent(event=event):
-                self._from_agent(event)
-            case steps.RequestAnswered() | steps.NotShown():
-                self._out += self.requests.take(step)
-            case steps.TimerFired(timer=timer):
-                self._due(timer)
-            case steps.Notified(id=notification):
-                self._note_reported(self._reports.confirm(notification))
-            case steps.HandedBack():
-                self._handed_back(step)
-            case steps.RewindOrder() | steps.RewindEntry() | steps.RewindOver():
-                self._rewind(step)
-            case _ if isinstance(step, steps.Order):
-                self._ordered(step)
-            case _:
-                self._driver(step)
-        self._advance()
-        return self._out
 
     def _advance(self) -> None:
         """Send or open a turn, start the agent for it, or finish."""
@@ -366,25 +319,32 @@ class SessionMachine:
         self._become(SessionPhase.TAKEN_OVER, f"taken over by {self._taker}")
         self.has_process, self._taker = True, ""
 
+    @_takes
+    def begin_rewind(self, turn: int) -> None:
+        """Begin to set files back to before ``turn``: no turn is begun until ``end_rewind``."""
+        self._hold_turns(turn)
+
+    @_takes
+    def write_rewind(self, kind: Literal["rewinding", "rewound"], fields: dict[str, Any]) -> None:
+        """Write an entry of a rewind; ``RewindStored`` follows once it is durable."""
+        if kind == "rewinding":
+            self._past.rewinding = structure(Rewind, fields)
+        self._store(kind, fields)
+
+    @_takes
+    def end_rewind(self) -> None:
+        """Take that the rewind has ended, or changes nothing."""
+        self.is_rewinding = False
+        if self.phase in (SessionPhase.IDLE, SessionPhase.DORMANT):
+            self._become(self.phase)
+
     def _hold_turns(self, turn: int) -> None:
         self.is_rewinding = True
         if self.phase is not SessionPhase.CLOSED:
             self._become(self.phase, f"its files are being set back to before turn {turn}")
 
-    def _rewind(self, step: steps.RewindOrder | steps.RewindEntry | steps.RewindOver) -> None:
-        match step:
-            case steps.RewindOrder(turn=turn):
-                self._hold_turns(turn)
-            case steps.RewindEntry(kind=kind, fields=fields):
-                if kind == "rewinding":
-                    self._past.rewinding = structure(Rewind, fields)
-                self._store(kind, fields)
-            case steps.RewindOver():
-                self.is_rewinding = False
-                if self.phase in (SessionPhase.IDLE, SessionPhase.DORMANT):
-                    self._become(self.phase)
-
-    def _handed_back(self, step: steps.HandedBack) -> None:
+    @_takes
+    def handed_back(self, step: steps.HandedBack) -> None:
         """Take what was said in a take-over, whose processes have ended."""
         assert self.takeover is not None
         for source, event in step.said:
@@ -413,7 +373,9 @@ class SessionMachine:
             self._is_finished = True
             self._put(steps.Finished())
 
-    def _arrived(self, messages: tuple[Incoming, ...]) -> None:
+    @_takes
+    def arrived(self, messages: tuple[Incoming, ...]) -> None:
+        """Take the messages that are in the inbox, oldest first; known ones are ignored."""
         fresh = self._waiting.add(messages, self._past.known)
         if messages and not self._waiting and self._turn is None:
             self._put(steps.Acknowledge(messages[-1].id))  # the daemon ended before it could
@@ -485,7 +447,15 @@ class SessionMachine:
         """Write an entry that must be durable; it is written again until the disk takes it."""
         self._put(self._entries.append(kind, self._now, fields, sync=True))
 
-    def _stored(self, number: int) -> None:
+    @_takes
+    def not_stored(self, number: int) -> None:
+        """Take that the disk refused the entry of ``Append`` with this number."""
+        self._entries.refused(number)
+        self._put(steps.SetTimer(timer="store", after_s=STORE_AGAIN_S))
+
+    @_takes
+    def stored(self, number: int) -> None:
+        """Take that the entry of ``Append`` with this number would survive a power loss."""
         kind = self._entries.stored(number)
         if kind == "taken_over":
             self._put(steps.OpenTakeover(is_new=True))
@@ -529,23 +499,20 @@ class SessionMachine:
         for ended in lost.values():
             self._append("event", turn=self.turn, event=unstructure(ended))
 
-    def _driver(self, step: Input) -> None:
-        match step:
-            case DriverReady(conversation=conversation, capabilities=able):
-                self.takes_images = able.takes_images
-                self._ready(conversation)
-            case DriverFailed():
-                self._start_failed(step)
-            case steps.TurnRefused(uuid=uuid, reason=reason) if self._is_current([uuid]):
-                self._finish("failed", reason)
-            case DriverEnded(exit_code=code):
-                self._ended(end_reason(step), code)
+    @_takes
+    def turn_refused(self, uuid: str, reason: str) -> None:
+        """Take that the driver did not send the turn of this uuid."""
+        if self._is_current([uuid]):
+            self._finish("failed", reason)
 
-    def _ready(self, conversation: str) -> None:
+    @_takes
+    def driver_ready(self, ready: DriverReady) -> None:
+        """Take that the agent can be used."""
+        self.takes_images = ready.capabilities.takes_images
         if self.phase is SessionPhase.STARTING:
             self._ladder.restart()
             self._is_wanted = False
-            self._keep_conversation(conversation)
+            self._keep_conversation(ready.conversation)
             self._become(SessionPhase.IDLE)
 
     def _keep_conversation(self, conversation: str) -> None:
@@ -553,7 +520,9 @@ class SessionMachine:
             self._past.keep_conversation(conversation)
             self._store("ready", {"conversation": conversation})
 
-    def _start_failed(self, failed: DriverFailed) -> None:
+    @_takes
+    def driver_failed(self, failed: DriverFailed) -> None:
+        """Take that the agent cannot be used; its end follows."""
         self.login.note(failed)
         if self.phase is not SessionPhase.STARTING:
             self._fail(failed.reason)
@@ -570,7 +539,10 @@ class SessionMachine:
             self._is_failed = True
             self._stop_process(reason)
 
-    def _ended(self, reason: str, code: int | None) -> None:
+    @_takes
+    def driver_ended(self, ended: DriverEnded) -> None:
+        """Take the end of the agent's process."""
+        reason, code = end_reason(ended), ended.exit_code
         self.has_process = False
         self._end_terminals()
         self.activity.end_process()
@@ -596,7 +568,9 @@ class SessionMachine:
             self._finish("cancelled" if is_ours else "interrupted", said if is_ours else reason)
             self._is_wanted |= not is_ours
 
-    def _due(self, timer: steps.TimerName) -> None:
+    @_takes
+    def timer_fired(self, timer: steps.TimerName) -> None:
+        """Take that a timer of ``SetTimer`` has run out."""
         turn = self._turn
         match timer:
             case "start" if self.phase is SessionPhase.STARTING and not self.has_process:
@@ -617,7 +591,9 @@ class SessionMachine:
 
     # Events of the agent.
 
-    def _from_agent(self, event: ev.AgentEvent) -> None:
+    @_takes
+    def heard(self, event: ev.AgentEvent) -> None:
+        """Take an event of the agent."""
         if isinstance(event, ev.RequestOpened):
             event = self.requests.named(event)
         self.activity.take(event, self._now)
@@ -681,43 +657,77 @@ class SessionMachine:
         self._append("decided", request=request.id, answer=unstructure(answer), why=why)
         self._put(steps.AnswerAgent(request=request.id, answer=answer, is_ours=True))
 
-    def _ordered(self, step: Input) -> None:
-        match step:
-            case steps.EndTurnOrder(by=by, message=message):
-                if message is None or message not in self._past.known:
-                    self._interrupt(by)
-            case steps.WithdrawOrder(by=by, message=message):
-                self._withdraw(message, by)
-            case steps.CloseOrder(by=by):
-                self._close(by)
-            case steps.TakeOverOrder(by=by, interrupt=interrupts):
-                if self.takeover is None and self.phase is not SessionPhase.CLOSED:
-                    self._taker = by
-                    if interrupts:
-                        self._interrupt(by)
-            case steps.HandBackOrder():
-                self._taker = ""
-                if self.phase is SessionPhase.TAKEN_OVER:
-                    self._put(steps.EndTakeover())
-            case steps.RestartOrder(by=by) if self.takeover is None:
-                self._is_wanted = self.phase is not SessionPhase.CLOSED
-                self._ladder.restart()
-                if self.has_process:
-                    self._stop_process(f"restarted by {by}")
-                elif self.phase is SessionPhase.ERROR:
-                    self._try_again()
-            case steps.ResumeOrder(login=login):
-                self._login_method = login or self._login_method
-                self._is_wanted = self.phase in (SessionPhase.DORMANT, SessionPhase.ERROR)
-                if self.phase is SessionPhase.ERROR:
-                    self._try_again()
+    @_takes
+    def answered(self, request: str, answer: ev.RequestAnswer) -> None:
+        """Take the answer to an open request, which is durable."""
+        self._out += self.requests.answered(request, answer)
+
+    @_takes
+    def not_shown(self, request: str) -> None:
+        """Take that no person will see this request: the desk refused it."""
+        self._out += self.requests.not_shown(request)
+
+    @_takes
+    def notified(self, notification: str) -> None:
+        """Take that the notification with this id is durable in its inbox."""
+        self._note_reported(self._reports.confirm(notification))
+
+    # Orders of people and other primitives.
+
+    @_takes
+    def end_turn(self, by: str, message: str | None = None) -> None:
+        """End the current turn; with ``message``, unless a turn has taken that message."""
+        if message is None or message not in self._past.known:
+            self._interrupt(by)
+
+    @_takes
+    def take_over(self, by: str, *, interrupt: bool = False) -> None:
+        """Leave the conversation to a person, once no turn runs."""
+        if self.takeover is None and self.phase is not SessionPhase.CLOSED:
+            self._taker = by
+            if interrupt:
+                self._interrupt(by)
+
+    @_takes
+    def hand_back(self) -> None:
+        """End a take-over, or call off one that waits for the end of a turn."""
+        self._taker = ""
+        if self.phase is SessionPhase.TAKEN_OVER:
+            self._put(steps.EndTakeover())
+
+    @_takes
+    def restart(self, by: str) -> None:
+        """Start a new process with the same conversation."""
+        if self.takeover is not None:
+            return
+        self._is_wanted = self.phase is not SessionPhase.CLOSED
+        self._ladder.restart()
+        if self.has_process:
+            self._stop_process(f"restarted by {by}")
+        elif self.phase is SessionPhase.ERROR:
+            self._try_again()
+
+    @_takes
+    def resume(self, login: str = "") -> None:
+        """Start the process without waiting for a message.
+
+        ``login`` is the id of the login method that a person has chosen.
+        """
+        self._login_method = login or self._login_method
+        self._is_wanted = self.phase in (SessionPhase.DORMANT, SessionPhase.ERROR)
+        if self.phase is SessionPhase.ERROR:
+            self._try_again()
 
     def _try_again(self) -> None:
         self._ladder.restart()
         self._become(SessionPhase.DORMANT)
 
-    def _withdraw(self, message: str, by: str) -> None:
-        """End the turn of a message; one that has none yet will end before it is sent."""
+    @_takes
+    def withdraw(self, message: str, by: str) -> None:
+        """End the turn of a message; one that has none yet will end before it is sent.
+
+        The message must be one that is a turn of its own.
+        """
         if self._turn is not None and self._turn.has(message):
             self._interrupt(by)
         elif message not in self._past.known and message not in self._past.withdrawn:
@@ -732,7 +742,9 @@ class SessionMachine:
             if turn.is_sent:
                 self._put(InterruptTurn())
 
-    def _close(self, by: str) -> None:
+    @_takes
+    def close(self, by: str) -> None:
+        """End the session for good."""
         if self.phase is SessionPhase.CLOSED:
             return
         self._store("closed", {"by": by})

@@ -227,8 +227,8 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverEvents() | msg.DriverReady() | msg.DriverFailed() | msg.DriverEnded():
                 await self._report(message)
                 self.reply(message, None)
-            case steps.Notified() | steps.TurnRefused() | steps.RewindEntry() | steps.RewindOver():
-                await self._handle(message)
+            case steps.Notified(id=notification):
+                await self._carry_out(self._machine.notified(notification))
             case (
                 steps.HandedBack()
                 | own.TakeoverStarted()
@@ -237,35 +237,44 @@ class AgentSession(Actor[own.SessionMessage]):
             ):
                 await self._switch_owner(message)
             case News():
-                await self._handle(message.arrived)
+                await self._carry_out(self._machine.arrived(message.arrived))
                 self._places.look(self._session)
             case own.Settled(number=number, error=error):
-                is_stored = error is None
-                stored = steps.Stored(number)
-                await self._handle(stored if is_stored else steps.NotStored(number, error or ""))
+                is_stored, machine = error is None, self._machine
+                await self._carry_out(
+                    machine.stored(number) if is_stored else machine.not_stored(number)
+                )
             case own.TimerDue(timer=timer, number=number):
                 if self._timers.get(timer, (0, None))[0] == number:
-                    await self._handle(steps.TimerFired(timer))
-            case own.NoDriver() | DeskRefused() | Down():
+                    await self._carry_out(self._machine.timer_fired(timer))
+            case own.NoDriver() | steps.TurnRefused() | DeskRefused() | Down():
                 await self._failed(message)
             case ApplyAnswer():
                 await self._apply(message)
             case FindMessage(message=wanted, interrupt_by=by):
                 if by is not None:
-                    await self._handle(steps.EndTurnOrder(by, message=wanted))
+                    await self._carry_out(self._machine.end_turn(by, wanted))
                 self._places.take(message, self.defer(message), self._session)
             case WithdrawMessage(message=wanted, by=by):
-                await self._handle(steps.WithdrawOrder(wanted, by))
+                await self._carry_out(self._machine.withdraw(wanted, by))
                 self.reply(message, None)
-            case own.FileEdited() | api.RewindAgent() | AskedChanged():
+            case (
+                own.FileEdited()
+                | api.RewindAgent()
+                | steps.RewindEntry()
+                | steps.RewindOver()
+                | AskedChanged()
+            ):
                 await self._of_files(message)
             case CheckStall():
                 self._reports.look_again()
             case _:
                 await self._ordered(message)
 
-    async def _failed(self, message: own.NoDriver | DeskRefused | Down) -> None:
+    async def _failed(self, message: own.NoDriver | steps.TurnRefused | DeskRefused | Down) -> None:
         match message:
+            case steps.TurnRefused(uuid=uuid, reason=reason):
+                await self._carry_out(self._machine.turn_refused(uuid, reason))
             case own.NoDriver(launch=launch, reason=reason, is_held=is_held):
                 await self._driver_lost(launch, reason, is_held=is_held)
             case DeskRefused(key=key):
@@ -276,10 +285,10 @@ class AgentSession(Actor[own.SessionMessage]):
     async def _ordered(self, message: Any) -> None:
         match message:
             case api.InterruptAgent(message=None):
-                await self._handle(steps.EndTurnOrder(_by(message)))
+                await self._carry_out(self._machine.end_turn(_by(message)))
                 self.reply(message, self._info())
             case api.InterruptAgent(message=str(wanted)):
-                await self._handle(steps.WithdrawOrder(wanted, _by(message)))
+                await self._carry_out(self._machine.withdraw(wanted, _by(message)))
                 self.context.start_soon(self._reply_durable, self.defer(message), self._info())
             case api.RestartAgent():
                 if self._session.takeover is not None:
@@ -287,11 +296,11 @@ class AgentSession(Actor[own.SessionMessage]):
                         f"agent restart: a person has taken over {message.handle!r}: end that "
                         f"first with agent handback {message.handle}"
                     )
-                await self._handle(steps.RestartOrder(_by(message)))
+                await self._carry_out(self._machine.restart(_by(message)))
                 self.reply(message, self._info())
             case api.CloseAgent():
                 self._closers.append(self.defer(message))
-                await self._handle(steps.CloseOrder(_by(message)))
+                await self._carry_out(self._machine.close(_by(message)))
             case api.ShowDetails():
                 info = attrs.asdict(self._info(), recurse=False)
                 details = api.AgentDetails(
@@ -312,7 +321,7 @@ class AgentSession(Actor[own.SessionMessage]):
             case FollowSession():
                 self._followers.take(message, self.defer(message))
             case ResumeAgent(login=login):
-                await self._handle(steps.ResumeOrder(login))
+                await self._carry_out(self._machine.resume(login))
             case ChangeSettings():
                 # Before the change: it may end the process that knows what the agent offers.
                 driver = self._driver if self._session.has_process else None
@@ -320,7 +329,7 @@ class AgentSession(Actor[own.SessionMessage]):
                 if refusal is not None:
                     self.reply(message, refusal)
                     return
-                await self._carry_out(self._session.change(message.settings, time.time()))
+                await self._carry_out(self._machine.change(message.settings))
                 # One that is being ended takes no order; the next has the change from its start.
                 is_used = self._session.has_process and (
                     self._session.phase is not steps.SessionPhase.STOPPING
@@ -341,8 +350,10 @@ class AgentSession(Actor[own.SessionMessage]):
 
     # The machine.
 
-    async def _handle(self, step: steps.Input) -> None:
-        await self._carry_out(self._session.handle(step, time.time()))
+    @property
+    def _machine(self) -> SessionMachine:
+        """The machine, which takes what follows at this moment."""
+        return self._session.at(time.time())
 
     async def _carry_out(self, outputs: list[steps.Output]) -> None:
         for output in outputs:
@@ -444,7 +455,7 @@ class AgentSession(Actor[own.SessionMessage]):
                 await self._hand_back(message)
             case steps.HandedBack(reason=reason):
                 self._persons, self._ends_takeover = None, False
-                await self._handle(message)
+                await self._carry_out(self._machine.handed_back(message))
                 self._fail_takers(Unavailable(f"agent takeover: {reason or 'it has ended'}"))
 
     async def _take_over(self, message: api.TakeOverAgent) -> None:
@@ -461,8 +472,8 @@ class AgentSession(Actor[own.SessionMessage]):
         if self._persons is not None and self._persons.has_started:
             self._answer(self._takers)
         else:
-            order = steps.TakeOverOrder(by=_by(message), interrupt=message.interrupt)
-            await self._handle(order)
+            order = self._machine.take_over(_by(message), interrupt=message.interrupt)
+            await self._carry_out(order)
 
     async def _hand_back(self, message: api.HandBackAgent) -> None:
         """Have a take-over ended; the answer comes when the agent has the conversation again."""
@@ -470,7 +481,7 @@ class AgentSession(Actor[own.SessionMessage]):
             raise InvalidRequest(
                 f"agent handback: nobody has taken over {message.handle!r}; agent takeover does"
             )
-        await self._handle(steps.HandBackOrder(_by(message)))
+        await self._carry_out(self._machine.hand_back())
         self._fail_takers(Unavailable("agent takeover: it was called off by agent handback"))
         self._back.append(self.defer(message))
 
@@ -507,17 +518,28 @@ class AgentSession(Actor[own.SessionMessage]):
 
     # Rewinds.
 
-    async def _of_files(self, message: own.FileEdited | api.RewindAgent | AskedChanged) -> None:
+    async def _of_files(
+        self,
+        message: own.FileEdited
+        | api.RewindAgent
+        | steps.RewindEntry
+        | steps.RewindOver
+        | AskedChanged,
+    ) -> None:
         match message:
+            case steps.RewindEntry(kind=kind, fields=fields):
+                await self._carry_out(self._machine.write_rewind(kind, fields))
+            case steps.RewindOver():
+                await self._carry_out(self._machine.end_rewind())
             case AskedChanged():
                 pass  # what has changed is shown after each message
             case own.FileEdited(path=path, digest=digest):
-                await self._carry_out(self._session.write_edited(path, digest, time.time()))
+                await self._carry_out(self._machine.write_edited(path, digest))
             case api.RewindAgent():
                 turn = self._session.turns if message.turn is None else message.turn
                 if (refusal := self._refusal_of_rewind(message.handle, turn)) is not None:
                     raise InvalidRequest(f"agent rewind: {refusal}")
-                await self._handle(steps.RewindOrder(turn))
+                await self._carry_out(self._machine.begin_rewind(turn))
                 assert self._driver is not None
                 self.context.start_soon(
                     self._rewind, message, turn, self._driver, self.defer(message)
@@ -686,7 +708,7 @@ class AgentSession(Actor[own.SessionMessage]):
         match report:
             case msg.DriverEvents(events=events):
                 for event in events:
-                    await self._handle(steps.FromAgent(event))
+                    await self._carry_out(self._machine.heard(event))
                     if paths := self._edit_calls.take(event):
                         self.context.start_soon(self._note_edits, paths)
                     if isinstance(event, AssistantText):
@@ -694,12 +716,12 @@ class AgentSession(Actor[own.SessionMessage]):
             case msg.DriverReady():
                 # It can be ready before its supervisor has replied to its start.
                 self._driver = self.context.system.ref(f"{self._processes}/{DRIVER}")
-                await self._handle(report)
+                await self._carry_out(self._machine.driver_ready(report))
             case msg.DriverFailed():
-                await self._handle(report)
+                await self._carry_out(self._machine.driver_failed(report))
             case msg.DriverEnded():
                 self._driver, self._over = None, report.launch
-                await self._handle(report)
+                await self._carry_out(self._machine.driver_ended(report))
 
     async def _note_edits(self, paths: list[str]) -> None:
         """Note changed files, and have the other sessions that changed them show that."""
@@ -723,16 +745,17 @@ class AgentSession(Actor[own.SessionMessage]):
         self._driver, self._over = None, launch
         if self._session.phase is steps.SessionPhase.STARTING:
             kind: Literal["held", "other"] = "held" if is_held else "other"
-            await self._handle(msg.DriverFailed(launch=launch, reason=reason, kind=kind))
+            failed = msg.DriverFailed(launch=launch, reason=reason, kind=kind)
+            await self._carry_out(self._machine.driver_failed(failed))
         ended = msg.DriverEnded(launch=launch, reason="", exit_code=None, stderr=reason)
-        await self._handle(ended)
+        await self._carry_out(self._machine.driver_ended(ended))
 
     # Requests.
 
     async def _not_shown(self, key: str) -> None:
         request = agent_id(key, self._launch)
         if request is not None:
-            await self._handle(steps.NotShown(request))
+            await self._carry_out(self._machine.not_shown(request))
 
     async def _apply(self, message: ApplyAnswer) -> None:
         if self._requests.is_repeated(message):
@@ -745,8 +768,7 @@ class AgentSession(Actor[own.SessionMessage]):
             return
         login, answer = self._session.login, message.answer
         is_done = login.waits_for(request)
-        step = steps.RequestAnswered(request=request, answer=answer)
-        outputs = login.take(answer) if is_done else self._session.handle(step, time.time())
+        outputs = login.take(answer) if is_done else self._machine.answered(request, answer)
         order = next((each for each in outputs if isinstance(each, steps.AnswerAgent)), None)
         await self._carry_out([each for each in outputs if each is not order])
         reply = self.defer(message)

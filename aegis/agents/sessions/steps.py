@@ -1,4 +1,4 @@
-"""The inputs and outputs of a session's machine (``rules``), and its phases.
+"""The outputs of a session's machine (``rules``), its phases, and messages of its parts.
 
 ``now`` and all moments are seconds since 1970 (UTC). Pure.
 """
@@ -11,9 +11,6 @@ from typing import Any, Literal
 import attrs
 
 from aegis.agents.messages import (
-    DriverEnded,
-    DriverFailed,
-    DriverReady,
     InterruptTurn,
     SendTurn,
 )
@@ -64,29 +61,7 @@ class Incoming:
     is_person: bool = False
 
 
-# Inputs.
-
-
-@attrs.frozen
-class Arrived:
-    """These messages are in the inbox, oldest first; known ones are ignored."""
-
-    messages: tuple[Incoming, ...]
-
-
-@attrs.frozen
-class Stored:
-    """The entry of ``Append`` with this number would survive a power loss."""
-
-    number: int
-
-
-@attrs.frozen
-class NotStored:
-    """The disk refused the entry of ``Append`` with this number."""
-
-    number: int
-    reason: str
+# Messages that the parts of a session send it.
 
 
 @attrs.frozen(kw_only=True)
@@ -98,90 +73,10 @@ class TurnRefused:
 
 
 @attrs.frozen
-class FromAgent:
-    """An event of the agent."""
-
-    event: AgentEvent
-
-
-@attrs.frozen(kw_only=True)
-class RequestAnswered:
-    """The answer to an open request, durable."""
-
-    request: str
-    answer: RequestAnswer
-
-
-@attrs.frozen
-class NotShown:
-    """No person will see this request: the desk refused it."""
-
-    request: str
-
-
-@attrs.frozen
 class Notified:
     """The notification with this id is durable in its inbox."""
 
     id: str
-
-
-@attrs.frozen
-class EndTurnOrder:
-    """A request to end the current turn; with ``message``, unless a turn has taken that message."""
-
-    by: str
-    message: str | None = None
-
-
-@attrs.frozen
-class WithdrawOrder:
-    """A request to end the turn of this message, or not to send it if it has not begun.
-
-    The message must be one that is a turn of its own.
-    """
-
-    message: str
-    by: str
-
-
-@attrs.frozen
-class CloseOrder:
-    """A request to end the session for good."""
-
-    by: str
-
-
-@attrs.frozen
-class RestartOrder:
-    """A request for a new process with the same conversation."""
-
-    by: str
-
-
-@attrs.frozen
-class ResumeOrder:
-    """A request to start the process without waiting for a message.
-
-    ``login`` is the id of the login method that a person has chosen.
-    """
-
-    login: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class TakeOverOrder:
-    """A request to leave the conversation to a person, once no turn runs."""
-
-    by: str
-    interrupt: bool = False
-
-
-@attrs.frozen
-class HandBackOrder:
-    """A request to end a take-over, or to call off one that waits for the end of a turn."""
-
-    by: str
 
 
 @attrs.frozen(kw_only=True)
@@ -198,13 +93,6 @@ class HandedBack:
 
 
 @attrs.frozen
-class RewindOrder:
-    """A request to set files back to before ``turn``: no turn is begun until ``RewindOver``."""
-
-    turn: int
-
-
-@attrs.frozen
 class RewindEntry:
     """Write an entry of a rewind; ``RewindStored`` follows once it is durable."""
 
@@ -215,45 +103,6 @@ class RewindEntry:
 @attrs.frozen
 class RewindOver:
     """The rewind has ended, or changes nothing."""
-
-
-@attrs.frozen
-class TimerFired:
-    """A timer of ``SetTimer`` has run out."""
-
-    timer: TimerName
-
-
-Order = (
-    EndTurnOrder
-    | WithdrawOrder
-    | CloseOrder
-    | RestartOrder
-    | ResumeOrder
-    | TakeOverOrder
-    | HandBackOrder
-)
-"""The requests of clients and other primitives."""
-
-Input = (
-    Arrived
-    | Stored
-    | NotStored
-    | DriverReady
-    | DriverFailed
-    | DriverEnded
-    | TurnRefused
-    | FromAgent
-    | RequestAnswered
-    | NotShown
-    | Notified
-    | Order
-    | HandedBack
-    | RewindOrder
-    | RewindEntry
-    | RewindOver
-    | TimerFired
-)
 
 
 # Outputs.
@@ -409,3 +258,40 @@ Output = (
     | SetTimer
     | Finished
 )
+
+
+class Entries:
+    """Numbers entries; keeps each that must be durable until the disk has taken it."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._unstored: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._refused: list[tuple[str, dict[str, Any]]] = []
+
+    @property
+    def are_stored(self) -> bool:
+        """Whether every entry that must be durable is."""
+        return not self._unstored and not self._refused
+
+    def append(self, kind: str, at: float, fields: dict[str, Any], *, sync: bool) -> Append:
+        """Return the output that writes an entry at the moment ``at``."""
+        self._number += 1
+        if sync:
+            self._unstored[self._number] = kind, fields
+        entry = {"kind": kind, "at": round(at, 3), **fields}
+        return Append(number=self._number, entry=entry, sync=sync)
+
+    def stored(self, number: int) -> str:
+        """Return the kind of the entry that is durable now; empty if it was written again."""
+        return self._unstored.pop(number, ("", {}))[0]
+
+    def refused(self, number: int) -> None:
+        """Note that the disk refused an entry."""
+        entry = self._unstored.pop(number, None)
+        if entry is not None:
+            self._refused.append(entry)
+
+    def again(self, at: float) -> list[Append]:
+        """Return the outputs that write the refused entries again, in order."""
+        refused, self._refused = self._refused, []
+        return [self.append(kind, at, fields, sync=True) for kind, fields in refused]

@@ -7,6 +7,7 @@ import pytest
 from aegis.agents.profiles.limits import Counters
 from aegis.agents.sessions import steps
 from aegis.agents.sessions.past import SessionPast
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import LOOK_AGAIN_S
 from aegis.agents.sessions.status import SessionIdentity, agent_info
 from aegis.agents.sessions.steps import SessionPhase
@@ -18,7 +19,7 @@ from tests.aegis.agents.sessions.world import message
 
 
 def spend(case: Case, process_usd: float) -> None:
-    case.give(steps.FromAgent(ev.Usage(process_cost_usd=process_usd)))
+    case.give(SessionMachine.heard, ev.Usage(process_cost_usd=process_usd))
 
 
 def shown(case: Case) -> AgentInfo:
@@ -64,7 +65,7 @@ def test_a_higher_budget_after_a_restart_lets_the_messages_through(budget: float
     for entry in case.entries:
         past.take(entry)
     later = Case(past, budget_usd=budget)
-    later.give(steps.Arrived((message(2),)))
+    later.give(SessionMachine.arrived, (message(2),))
     assert later.phase() is (SessionPhase.DORMANT if budget == 1.0 else SessionPhase.STARTING)
     assert (shown(later).state == "blocked") is (budget == 1.0)
 
@@ -81,13 +82,13 @@ def test_a_session_waits_while_its_tree_may_not_work_and_continues_by_itself() -
     first, second = of_tree(1), of_tree(2)
     spend(first, 1.25)
     spend(second, 1.25)
-    first.result().give(steps.Arrived((message(3),)))
+    first.result().give(SessionMachine.arrived, (message(3),))
     assert first.phase() is SessionPhase.IDLE
     blocked = shown(first).blocked
     assert blocked is not None
     assert "limits.usd_per_day is 2.00" in blocked.title
     assert steps.SetTimer(timer="limit", after_s=LOOK_AGAIN_S) in first.out
-    first.give(steps.TimerFired("limit"), at=86_000.0)
+    first.give(SessionMachine.timer_fired, "limit", at=86_000.0)
     assert first.phase() is SessionPhase.IDLE
-    first.give(steps.TimerFired("limit"), at=86_401.0)
+    first.give(SessionMachine.timer_fired, "limit", at=86_401.0)
     assert first.phase() is SessionPhase.WORKING

@@ -26,5 +26,5 @@ def test_broadcasts_orders_of_workflows_and_tasks_are_turns_of_their_own(
     sender: str, is_alone: bool
 ) -> None:
     message = Message(id="m1", sender=sender, body="do", text="> …\ndo", timestamp="t")
-    [incoming] = News((message,)).arrived.messages
+    [incoming] = News((message,)).arrived
     assert (incoming.id, incoming.is_alone) == ("m1", is_alone)

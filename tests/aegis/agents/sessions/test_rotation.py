@@ -152,7 +152,7 @@ def real_entries(seed: int) -> list[tuple[Entry, bool]]:
         if world.process == "ready":
             world.agent(usage)
             path, digest = f"/w/{chance.randint(0, 5)}", str(chance.random())
-            world.carry_out(world.session.write_edited(path, digest, world.now))
+            world.carry_out(world.session.at(world.now).write_edited(path, digest))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -14,7 +15,7 @@ from aegis.agents.sessions.open_requests import MAX_OPEN, NOBODY
 from aegis.agents.sessions.past import SessionPast, carried, restored
 from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import LIMIT_S, START_AGAIN_S
-from aegis.agents.sessions.steps import Incoming, Input, Output, SessionPhase
+from aegis.agents.sessions.steps import Incoming, Output, SessionPhase
 from aegis.protocol import agent_events as ev
 from tests.aegis.agents.sessions.world import driver_ended, message, settings
 
@@ -31,9 +32,11 @@ class Case:
         self.disk = "quick"
         self.now = 0.0
 
-    def give(self, step: Input, at: float | None = None) -> Case:
+    def give(
+        self, step: Callable[..., list[Output]], *given: Any, at: float | None = None, **named: Any
+    ) -> Case:
         self.now = self.now if at is None else at
-        self.take(self.session.handle(step, self.now))
+        self.take(step(self.session.at(self.now), *given, **named))
         return self
 
     def take(self, outputs: list[Output]) -> None:
@@ -42,7 +45,7 @@ class Case:
             if isinstance(each, steps.Append):
                 self.entries.append(each.entry)
                 if each.sync and self.disk == "quick":
-                    self.give(steps.Stored(each.number))
+                    self.give(SessionMachine.stored, each.number)
 
     def of(self, form: type[Kind]) -> list[Kind]:
         return [each for each in self.out if isinstance(each, form)]
@@ -52,11 +55,12 @@ class Case:
 
     def ready(self, conversation: str = "c1") -> Case:
         return self.give(
-            DriverReady(launch=1, conversation=conversation, capabilities=Capabilities())
+            SessionMachine.driver_ready,
+            DriverReady(launch=1, conversation=conversation, capabilities=Capabilities()),
         )
 
     def working(self, *numbers: int) -> Case:
-        self.give(steps.Arrived(tuple(message(each) for each in numbers or (1,))))
+        self.give(SessionMachine.arrived, tuple(message(each) for each in numbers or (1,)))
         return self.ready() if self.session.phase is SessionPhase.STARTING else self
 
     def phase(self) -> SessionPhase:
@@ -67,22 +71,22 @@ class Case:
 
     def result(self, *, ok: bool = True, reason: str = "completed", text: str = "") -> Case:
         result = ev.Result(messages=[self.uuid()], ok=ok, reason=reason, text=text)
-        return self.give(steps.FromAgent(result))
+        return self.give(SessionMachine.heard, result)
 
     def outcome(self) -> str:
         outcome: str = self.kinds("turn_ended")[-1]["outcome"]
         return outcome
 
 
-def permission(request: str = "r1") -> steps.FromAgent:
-    return steps.FromAgent(ev.RequestOpened(id=request, kind="permission", tool="Bash"))
+def permission(request: str = "r1") -> ev.RequestOpened:
+    return ev.RequestOpened(id=request, kind="permission", tool="Bash")
 
 
 ALLOW = ev.PermissionAnswer(kind="allow_once")
 
 
 def test_a_message_starts_the_agent_and_becomes_a_turn() -> None:
-    case = Case().give(steps.Arrived((message(1),)))
+    case = Case().give(SessionMachine.arrived, (message(1),))
     assert case.of(steps.StartDriver) == [steps.StartDriver(conversation=None)]
     assert case.phase() is SessionPhase.STARTING
     case.ready()
@@ -91,13 +95,13 @@ def test_a_message_starts_the_agent_and_becomes_a_turn() -> None:
 
 
 def test_messages_are_acknowledged_once_the_end_of_their_turn_is_durable() -> None:
-    case = Case().give(steps.Arrived((message(1), message(2)))).ready()
+    case = Case().give(SessionMachine.arrived, (message(1), message(2))).ready()
     case.disk = "slow"
     case.result()
     assert case.of(steps.Acknowledge) == []
     case.disk = "quick"
     ended = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_ended"]
-    case.give(steps.Stored(ended[-1].number))
+    case.give(SessionMachine.stored, ended[-1].number)
     assert case.of(steps.Acknowledge) == [steps.Acknowledge("m2")]
 
 
@@ -105,42 +109,44 @@ def test_a_turn_is_not_sent_before_it_is_durable() -> None:
     case = Case().working()
     case.result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),)))
+    case.give(SessionMachine.arrived, (message(2),))
     assert len(case.of(SendTurn)) == 1
-    case.give(steps.Stored(case.of(steps.Append)[-1].number))
+    case.give(SessionMachine.stored, case.of(steps.Append)[-1].number)
     assert len(case.of(SendTurn)) == 2
 
 
 def test_a_turn_that_the_disk_refuses_is_written_again_and_then_sent() -> None:
     case = Case().working().result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),)))
+    case.give(SessionMachine.arrived, (message(2),))
     refused = case.of(steps.Append)[-1]
-    case.give(steps.NotStored(refused.number, "full"))
+    case.give(SessionMachine.not_stored, refused.number)
     assert case.of(steps.SetTimer)[-1].timer == "store"
     case.disk = "quick"
-    case.give(steps.TimerFired("store"))
+    case.give(SessionMachine.timer_fired, "store")
     assert len(case.of(SendTurn)) == 2
-    case.give(steps.Stored(refused.number))
+    case.give(SessionMachine.stored, refused.number)
     assert len(case.of(SendTurn)) == 2
 
 
 def test_only_what_the_disk_refused_is_written_again() -> None:
-    case = Case().give(steps.Arrived((message(1),)))
+    case = Case().give(SessionMachine.arrived, (message(1),))
     case.disk = "slow"
     case.ready()
     ready, opened = [each for each in case.of(steps.Append) if each.sync]
-    case.give(steps.NotStored(ready.number, "full")).give(steps.TimerFired("store"))
+    case.give(SessionMachine.not_stored, ready.number).give(SessionMachine.timer_fired, "store")
     assert [each.entry["kind"] for each in case.of(steps.Append) if each.sync] == [
         *("ready", "turn_opened", "ready"),
     ]
-    case.give(steps.Stored(opened.number))
+    case.give(SessionMachine.stored, opened.number)
     assert len(case.of(SendTurn)) == 1
 
 
 def test_messages_during_a_turn_become_one_turn_after_it() -> None:
     case = Case().working(1)
-    case.give(steps.Arrived((message(2),))).give(steps.Arrived((message(2), message(3))))
+    case.give(SessionMachine.arrived, (message(2),)).give(
+        SessionMachine.arrived, (message(2), message(3))
+    )
     assert (case.session.waiting, len(case.of(SendTurn))) == (2, 1)
     case.result()
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2\n\ndo 3"]
@@ -149,7 +155,7 @@ def test_messages_during_a_turn_become_one_turn_after_it() -> None:
 def test_a_broadcast_is_a_turn_of_its_own() -> None:
     case = Case().working(0)
     mixed = (message(1), message(2), message(3, "group:g"), message(4, "group:g"), message(5))
-    case.give(steps.Arrived(mixed))
+    case.give(SessionMachine.arrived, mixed)
     for _ in range(4):
         case.result()
     texts = [each.text for each in case.of(SendTurn)]
@@ -159,7 +165,7 @@ def test_a_broadcast_is_a_turn_of_its_own() -> None:
 @pytest.mark.parametrize("messages", [[], ["another"]])
 def test_a_result_that_answers_no_message_of_the_turn_does_not_end_it(messages: list[str]) -> None:
     case = Case().working()
-    case.give(steps.FromAgent(ev.Result(messages=messages, ok=True, reason="completed")))
+    case.give(SessionMachine.heard, ev.Result(messages=messages, ok=True, reason="completed"))
     assert case.phase() is SessionPhase.WORKING
     assert case.kinds("turn_ended") == []
 
@@ -176,7 +182,7 @@ def test_a_result_that_answers_no_message_of_the_turn_does_not_end_it(messages: 
 def test_the_outcome_of_a_turn(ok: bool, interrupted: bool, outcome: str) -> None:
     case = Case().working()
     if interrupted:
-        case.give(steps.EndTurnOrder("pm"))
+        case.give(SessionMachine.end_turn, "pm")
         assert case.of(InterruptTurn) == [InterruptTurn()]
     case.result(ok=ok)
     assert case.outcome() == outcome
@@ -186,10 +192,10 @@ def test_the_outcome_of_a_turn(ok: bool, interrupted: bool, outcome: str) -> Non
 
 def test_a_turn_that_the_agent_reports_as_cancelled_ends_and_the_next_one_is_sent() -> None:
     case = Case().working(1)
-    case.give(steps.Arrived((message(2),)))
-    case.give(steps.FromAgent(ev.MessageChanged(uuid="another", state="cancelled")))
+    case.give(SessionMachine.arrived, (message(2),))
+    case.give(SessionMachine.heard, ev.MessageChanged(uuid="another", state="cancelled"))
     assert case.kinds("turn_ended") == []
-    case.give(steps.FromAgent(ev.MessageChanged(uuid=case.uuid(), state="cancelled")))
+    case.give(SessionMachine.heard, ev.MessageChanged(uuid=case.uuid(), state="cancelled"))
     assert case.outcome() == "cancelled"
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
 
@@ -197,19 +203,23 @@ def test_a_turn_that_the_agent_reports_as_cancelled_ends_and_the_next_one_is_sen
 def test_the_text_of_a_turn_is_the_agents_last_message() -> None:
     case = Case().working()
     for text, message_id in (("first", "a"), ("se", "b"), ("cond", "b")):
-        case.give(steps.FromAgent(ev.AssistantText(text=text, message=message_id)))
+        case.give(SessionMachine.heard, ev.AssistantText(text=text, message=message_id))
     case.result()
     assert case.kinds("turn_ended")[0]["text"] == "second"
-    case.give(steps.Arrived((message(2),)))
-    case.give(steps.FromAgent(ev.AssistantText(text="before")))
-    case.give(steps.FromAgent(ev.ToolUse(id="t", name="Bash")))
-    case.give(steps.FromAgent(ev.AssistantText(text="after")))
+    case.give(SessionMachine.arrived, (message(2),))
+    case.give(SessionMachine.heard, ev.AssistantText(text="before"))
+    case.give(SessionMachine.heard, ev.ToolUse(id="t", name="Bash"))
+    case.give(SessionMachine.heard, ev.AssistantText(text="after"))
     case.result()
     assert case.kinds("turn_ended")[1]["text"] == "after"
 
 
 def test_a_process_that_dies_in_a_turn_interrupts_it_and_is_resumed() -> None:
-    case = Case().working().give(driver_ended(-9, stderr="fatal: out of memory"))
+    case = (
+        Case()
+        .working()
+        .give(SessionMachine.driver_ended, driver_ended(-9, stderr="fatal: out of memory"))
+    )
     ended = case.kinds("turn_ended")[0]
     assert ended["outcome"] == "interrupted"
     assert "fatal: out of memory" in ended["reason"]
@@ -221,7 +231,7 @@ def test_a_process_that_dies_in_a_turn_interrupts_it_and_is_resumed() -> None:
 
 
 def test_an_end_between_turns_is_no_crash_and_starts_nothing() -> None:
-    case = Case().working().result().give(driver_ended(1))
+    case = Case().working().result().give(SessionMachine.driver_ended, driver_ended(1))
     assert case.phase() is SessionPhase.DORMANT
     assert len(case.of(steps.StartDriver)) == 1
     assert case.of(steps.Notify) == []
@@ -236,7 +246,7 @@ def test_a_turn_that_the_daemon_cut_is_interrupted_and_never_sent_again() -> Non
     case.take(case.session.begin(0.0))
     assert case.outcome() == "interrupted"
     assert [each.id for each in case.of(steps.Notify)] == ["session:s1/turn:1/pm"]
-    case.give(steps.Arrived((message(1), message(2)))).ready()
+    case.give(SessionMachine.arrived, (message(1), message(2))).ready()
     assert [each.text for each in case.of(SendTurn)] == ["do 2"]
     assert case.of(steps.StartDriver) == [steps.StartDriver(conversation="c1")]
 
@@ -245,17 +255,19 @@ def test_a_message_whose_acknowledgement_was_lost_is_acknowledged_again() -> Non
     past = SessionPast()
     for entry in Case().working(1).result().entries:
         past.take(entry)
-    case = Case(past).give(steps.Arrived((message(1),)))
+    case = Case(past).give(SessionMachine.arrived, (message(1),))
     assert case.of(steps.Acknowledge) == [steps.Acknowledge("m1")]
     assert case.phase() is SessionPhase.DORMANT
 
 
 def test_the_ladder_resumes_twice_then_primes_a_fresh_conversation_then_gives_up() -> None:
-    case = Case().working().result(text="all done").give(driver_ended(0))
-    case.give(steps.Arrived((message(2),)))
+    case = (
+        Case().working().result(text="all done").give(SessionMachine.driver_ended, driver_ended(0))
+    )
+    case.give(SessionMachine.arrived, (message(2),))
     for _ in range(3):
-        case.give(driver_ended(1, stderr="broken"))
-        case.give(steps.TimerFired("start"))
+        case.give(SessionMachine.driver_ended, driver_ended(1, stderr="broken"))
+        case.give(SessionMachine.timer_fired, "start")
     starts = case.of(steps.StartDriver)[1:]
     assert [each.conversation for each in starts] == ["c1", "c1", None]
     assert starts[-1].texts == ("[user] do 1", "[assistant] all done")
@@ -263,24 +275,38 @@ def test_the_ladder_resumes_twice_then_primes_a_fresh_conversation_then_gives_up
     assert [each.after_s for each in case.of(steps.SetTimer)] == [START_AGAIN_S] * 2
     assert case.phase() is SessionPhase.ERROR
     assert "broken" in case.session.reason
-    case.give(steps.Arrived((message(3),)))
+    case.give(SessionMachine.arrived, (message(3),))
     assert case.phase() is SessionPhase.STARTING
 
 
 def test_an_unknown_conversation_skips_to_a_fresh_one() -> None:
-    case = Case().working().result().give(driver_ended(0)).give(steps.ResumeOrder())
-    case.give(DriverFailed(launch=1, reason="no conversation c1", kind="conversation"))
-    case.give(driver_ended(1)).give(steps.TimerFired("start"))
+    case = (
+        Case()
+        .working()
+        .result()
+        .give(SessionMachine.driver_ended, driver_ended(0))
+        .give(SessionMachine.resume)
+    )
+    case.give(
+        SessionMachine.driver_failed,
+        DriverFailed(launch=1, reason="no conversation c1", kind="conversation"),
+    )
+    case.give(SessionMachine.driver_ended, driver_ended(1)).give(
+        SessionMachine.timer_fired, "start"
+    )
     assert [each.conversation for each in case.of(steps.StartDriver)] == [None, "c1", None]
     case.ready("c2")
     assert case.session.conversation == "c2"
 
 
 def test_a_needed_login_is_an_error_at_once() -> None:
-    case = Case().give(steps.Arrived((message(1),)))
-    case.give(DriverFailed(launch=1, reason="log in with: claude /login", kind="login"))
+    case = Case().give(SessionMachine.arrived, (message(1),))
+    case.give(
+        SessionMachine.driver_failed,
+        DriverFailed(launch=1, reason="log in with: claude /login", kind="login"),
+    )
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(driver_ended(1))
+    case.give(SessionMachine.driver_ended, driver_ended(1))
     assert (case.phase(), case.session.reason) == (
         SessionPhase.ERROR,
         "log in with: claude /login",
@@ -290,10 +316,12 @@ def test_a_needed_login_is_an_error_at_once() -> None:
 
 def needing_login() -> Case:
     case = Case(login=steps.LogIn(command="claude auth login", terminal="login-pm"))
-    case.give(steps.Arrived((message(1),)))
-    case.give(DriverFailed(launch=1, reason="not logged in", kind="login"))
+    case.give(SessionMachine.arrived, (message(1),))
+    case.give(
+        SessionMachine.driver_failed, DriverFailed(launch=1, reason="not logged in", kind="login")
+    )
     assert case.of(steps.OpenAtDesk) == []  # its process still runs
-    return case.give(driver_ended(1))
+    return case.give(SessionMachine.driver_ended, driver_ended(1))
 
 
 ACCEPTED = ev.ElicitationAnswer(action="accept")
@@ -316,7 +344,7 @@ def test_an_approved_login_is_run_once_and_the_agent_is_started_afterwards() -> 
     assert case.session.login.take(ACCEPTED) == []
     assert case.phase() == SessionPhase.ERROR
     starts = len(case.of(steps.StartDriver))
-    case.give(steps.ResumeOrder())
+    case.give(SessionMachine.resume)
     assert len(case.of(steps.StartDriver)) == starts + 1
 
 
@@ -327,31 +355,46 @@ def test_a_refused_login_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "step",
+    ("step", "is_expected"),
     [
-        steps.ResumeOrder(),
-        steps.CloseOrder("human"),
-        steps.RestartOrder("human"),
-        steps.Arrived(()),
+        ((SessionMachine.resume,), True),
+        ((SessionMachine.close, "human"), True),
+        ((SessionMachine.restart, "human"), True),
+        ((SessionMachine.arrived, ()), False),
     ],
 )
-def test_a_login_is_withdrawn_when_the_session_is_started_again_or_closed(step: Input) -> None:
-    case = needing_login().give(step)
-    is_expected = not isinstance(step, steps.Arrived)
+def test_a_login_is_withdrawn_when_the_session_is_started_again_or_closed(
+    step: Any, is_expected: bool
+) -> None:
+    case = needing_login().give(*step)
     assert bool(case.of(steps.WithdrawAtDesk)) == is_expected
     assert case.session.login.is_open != is_expected
 
 
 def test_another_failure_asks_for_no_login() -> None:
-    case = Case().working().give(DriverFailed(launch=1, reason="our server is not connected"))
-    case.give(driver_ended(0))
+    case = (
+        Case()
+        .working()
+        .give(
+            SessionMachine.driver_failed,
+            DriverFailed(launch=1, reason="our server is not connected"),
+        )
+    )
+    case.give(SessionMachine.driver_ended, driver_ended(0))
     assert case.of(steps.OpenAtDesk) == []
 
 
 def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
-    case = Case().working().give(DriverFailed(launch=1, reason="our server is not connected"))
+    case = (
+        Case()
+        .working()
+        .give(
+            SessionMachine.driver_failed,
+            DriverFailed(launch=1, reason="our server is not connected"),
+        )
+    )
     assert case.outcome() == "failed"
-    case.give(driver_ended(0))
+    case.give(SessionMachine.driver_ended, driver_ended(0))
     assert (case.phase(), case.session.reason) == (
         SessionPhase.ERROR,
         "our server is not connected",
@@ -361,10 +404,12 @@ def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
 def test_a_turn_that_was_opened_and_not_sent_is_sent_when_the_agent_is_back() -> None:
     case = Case().working().result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),))).give(driver_ended(0))
+    case.give(SessionMachine.arrived, (message(2),)).give(
+        SessionMachine.driver_ended, driver_ended(0)
+    )
     case.disk = "quick"
     opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
-    case.give(steps.Stored(opened.number))
+    case.give(SessionMachine.stored, opened.number)
     case.ready()
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
 
@@ -372,36 +417,36 @@ def test_a_turn_that_was_opened_and_not_sent_is_sent_when_the_agent_is_back() ->
 def test_an_interrupt_before_the_turn_was_sent_cancels_it_unsent() -> None:
     case = Case().working().result()
     case.disk = "slow"
-    case.give(steps.Arrived((message(2),))).give(steps.EndTurnOrder("pm"))
+    case.give(SessionMachine.arrived, (message(2),)).give(SessionMachine.end_turn, "pm")
     opened = [each for each in case.of(steps.Append) if each.entry["kind"] == "turn_opened"][-1]
     case.disk = "quick"
-    case.give(steps.Stored(opened.number))
+    case.give(SessionMachine.stored, opened.number)
     assert len(case.of(SendTurn)) == 1
     assert case.outcome() == "cancelled"
     assert case.of(steps.Acknowledge)[-1] == steps.Acknowledge("m2")
 
 
 def test_an_interrupt_without_a_turn_and_a_second_one_do_nothing() -> None:
-    case = Case().give(steps.EndTurnOrder("pm"))
-    case.working().give(steps.EndTurnOrder("pm")).give(steps.EndTurnOrder("pm"))
+    case = Case().give(SessionMachine.end_turn, "pm")
+    case.working().give(SessionMachine.end_turn, "pm").give(SessionMachine.end_turn, "pm")
     assert len(case.of(InterruptTurn)) == 1
 
 
 def test_a_turn_that_exceeds_its_time_is_interrupted_and_then_its_process_is_ended() -> None:
     case = Case(max_runtime_s=60.0).working()
     assert case.of(steps.SetTimer)[-1] == steps.SetTimer(timer="runtime", after_s=60.0)
-    case.give(steps.TimerFired("runtime"))
+    case.give(SessionMachine.timer_fired, "runtime")
     assert case.of(InterruptTurn) == [InterruptTurn()]
-    case.give(steps.TimerFired("kill"))
+    case.give(SessionMachine.timer_fired, "kill")
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(driver_ended(None))
+    case.give(SessionMachine.driver_ended, driver_ended(None))
     assert case.kinds("turn_ended")[0]["reason"] == "the turn exceeded max_runtime_s"
 
 
 def test_a_timer_of_an_earlier_turn_does_not_touch_the_next_one() -> None:
     case = Case(max_runtime_s=60.0).working()
-    case.give(steps.TimerFired("runtime")).result(ok=False)
-    case.give(steps.Arrived((message(2),))).give(steps.TimerFired("kill"))
+    case.give(SessionMachine.timer_fired, "runtime").result(ok=False)
+    case.give(SessionMachine.arrived, (message(2),)).give(SessionMachine.timer_fired, "kill")
     assert case.of(steps.StopDriver) == []
 
 
@@ -411,22 +456,27 @@ def test_a_usage_limit_parks_the_messages_until_it_ends(
 ) -> None:
     case = Case().working()
     limit = ev.RateLimit(status="rejected", resets_at=resets_at)
-    case.give(steps.FromAgent(limit), at=10.0).result(ok=False, reason="api_error")
+    case.give(SessionMachine.heard, limit, at=10.0).result(ok=False, reason="api_error")
     assert case.outcome() == ("limited" if after_s else "failed")
     assert case.of(steps.SetTimer)[-1] == steps.SetTimer(timer="limit", after_s=after_s)
-    case.give(steps.Arrived((message(2),)))
+    case.give(SessionMachine.arrived, (message(2),))
     assert len(case.of(SendTurn)) == (1 if after_s else 2)
-    case.give(steps.TimerFired("limit"), at=10.0 + after_s)
+    case.give(SessionMachine.timer_fired, "limit", at=10.0 + after_s)
     assert len(case.of(SendTurn)) == 2
     assert len(case.of(steps.StartDriver)) == 1
 
 
 def test_a_request_is_shown_answered_once_and_applied() -> None:
-    case = Case().working().give(permission()).give(permission())
+    case = (
+        Case()
+        .working()
+        .give(SessionMachine.heard, permission())
+        .give(SessionMachine.heard, permission())
+    )
     assert [each.event.id for each in case.of(steps.OpenAtDesk)] == ["r1"]
-    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
+    case.give(SessionMachine.answered, "r1", ALLOW)
     assert case.of(steps.AnswerAgent) == [steps.AnswerAgent(request="r1", answer=ALLOW)]
-    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
+    case.give(SessionMachine.answered, "r1", ALLOW)
     assert len(case.of(steps.AnswerAgent)) == 1
     assert case.of(steps.WithdrawAtDesk)[-1].requests == ("r1",)
 
@@ -434,33 +484,43 @@ def test_a_request_is_shown_answered_once_and_applied() -> None:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
-        (driver_ended(0), "the agent's process has ended"),
-        (steps.CloseOrder("human"), "the session was closed"),
+        ((SessionMachine.heard, ev.RequestWithdrawn(id="r1", reason="cancelled")), "cancelled"),
+        ((SessionMachine.driver_ended, driver_ended(0)), "the agent's process has ended"),
+        ((SessionMachine.close, "human"), "the session was closed"),
     ],
 )
-def test_an_answer_after_the_withdrawal_does_not_act(step: Input, reason: str) -> None:
-    case = Case().working().give(permission()).give(step)
+def test_an_answer_after_the_withdrawal_does_not_act(step: Any, reason: str) -> None:
+    case = Case().working().give(SessionMachine.heard, permission()).give(*step)
     assert case.of(steps.WithdrawAtDesk) == [steps.WithdrawAtDesk(requests=("r1",), reason=reason)]
-    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
+    case.give(SessionMachine.answered, "r1", ALLOW)
     assert case.of(steps.AnswerAgent) == []
 
 
 def test_a_request_of_a_background_agent_outlives_the_turn() -> None:
-    case = Case().working().give(permission()).result()
+    case = Case().working().give(SessionMachine.heard, permission()).result()
     assert case.of(steps.WithdrawAtDesk) == []
-    case.give(steps.RequestAnswered(request="r1", answer=ALLOW))
+    case.give(SessionMachine.answered, "r1", ALLOW)
     assert len(case.of(steps.AnswerAgent)) == 1
 
 
 def test_a_conversation_without_an_id_is_not_kept() -> None:
-    case = Case().working().result().give(driver_ended(0)).give(steps.ResumeOrder())
+    case = (
+        Case()
+        .working()
+        .result()
+        .give(SessionMachine.driver_ended, driver_ended(0))
+        .give(SessionMachine.resume)
+    )
     case.ready("")
     assert case.session.conversation == "c1"
 
 
 def test_the_policy_answers_first_and_says_why() -> None:
-    case = Case(policy=lambda _: (ALLOW, "write allows edits")).working().give(permission())
+    case = (
+        Case(policy=lambda _: (ALLOW, "write allows edits"))
+        .working()
+        .give(SessionMachine.heard, permission())
+    )
     assert case.of(steps.OpenAtDesk) == []
     assert case.of(steps.AnswerAgent) == [
         steps.AnswerAgent(request="r1", answer=ALLOW, is_ours=True)
@@ -471,66 +531,68 @@ def test_the_policy_answers_first_and_says_why() -> None:
 def test_too_many_requests_are_refused() -> None:
     case = Case().working()
     for number in range(MAX_OPEN + 2):
-        case.give(permission(f"r{number}"))
+        case.give(SessionMachine.heard, permission(f"r{number}"))
     assert len(case.of(steps.OpenAtDesk)) == MAX_OPEN
     refused = [each.answer for each in case.of(steps.AnswerAgent)]
     assert [getattr(each, "kind", "") for each in refused] == ["deny", "deny"]
 
 
 def test_a_request_that_no_person_will_see_is_refused() -> None:
-    case = Case().working().give(permission())
-    case.give(steps.NotShown("r1")).give(steps.NotShown("r1"))
+    case = Case().working().give(SessionMachine.heard, permission())
+    case.give(SessionMachine.not_shown, "r1").give(SessionMachine.not_shown, "r1")
     [answer] = case.of(steps.AnswerAgent)
     assert isinstance(answer.answer, ev.PermissionAnswer)
     assert (answer.answer.kind, answer.is_ours) == ("deny", True)
 
 
 def test_a_close_cancels_the_turn_ends_the_process_and_then_the_session() -> None:
-    case = Case().working().give(permission()).give(steps.CloseOrder("pm"))
+    case = (
+        Case().working().give(SessionMachine.heard, permission()).give(SessionMachine.close, "pm")
+    )
     assert case.outcome() == "cancelled"
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
     assert case.of(steps.Finished) == []
-    case.give(driver_ended(0))
+    case.give(SessionMachine.driver_ended, driver_ended(0))
     assert case.of(steps.Finished) == [steps.Finished()]
-    case.give(steps.Arrived((message(2),)))
+    case.give(SessionMachine.arrived, (message(2),))
     assert len(case.of(steps.StartDriver)) == len(case.of(steps.Finished)) == 1
 
 
 def test_a_close_ends_only_when_it_is_durable() -> None:
     case = Case()
     case.disk = "slow"
-    case.give(steps.CloseOrder("pm"))
+    case.give(SessionMachine.close, "pm")
     assert case.of(steps.Finished) == []
-    case.give(steps.Stored(case.of(steps.Append)[-1].number))
+    case.give(SessionMachine.stored, case.of(steps.Append)[-1].number)
     assert case.of(steps.Finished) == [steps.Finished()]
 
 
 def test_a_restart_keeps_the_conversation_and_cancels_the_turn() -> None:
-    case = Case().working().give(steps.RestartOrder("human"))
+    case = Case().working().give(SessionMachine.restart, "human")
     assert case.of(steps.StopDriver) == [steps.StopDriver()]
-    case.give(driver_ended(0))
+    case.give(SessionMachine.driver_ended, driver_ended(0))
     assert case.outcome() == "cancelled"
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c1")
 
 
 def test_a_new_conversation_of_the_agent_is_kept() -> None:
-    case = Case().working().give(steps.FromAgent(ev.SystemInit(conversation="c9")))
-    case.result().give(driver_ended(0)).give(steps.ResumeOrder())
+    case = Case().working().give(SessionMachine.heard, ev.SystemInit(conversation="c9"))
+    case.result().give(SessionMachine.driver_ended, driver_ended(0)).give(SessionMachine.resume)
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
 
 
 def test_a_turn_that_the_driver_refuses_has_failed() -> None:
     case = Case().working()
-    case.give(steps.TurnRefused(uuid="another", reason="no"))
+    case.give(SessionMachine.turn_refused, "another", "no")
     assert case.phase() is SessionPhase.WORKING
-    case.give(steps.TurnRefused(uuid=case.uuid(), reason="a turn is running"))
+    case.give(SessionMachine.turn_refused, case.uuid(), "a turn is running")
     assert (case.outcome(), case.phase()) == ("failed", SessionPhase.IDLE)
 
 
 def test_a_turn_of_the_agents_own_is_recorded_and_ends_nothing() -> None:
     case = Case().working().result()
     own = ev.Result(messages=[], ok=True, reason="completed", origin="task-notification")
-    case.give(steps.FromAgent(own))
+    case.give(SessionMachine.heard, own)
     assert case.entries[-1]["event"]["origin"] == "task-notification"
     assert len(case.kinds("turn_ended")) == 1
 
@@ -559,13 +621,13 @@ def past_of(entries: list[dict[str, Any]]) -> SessionPast:
 
 
 def test_a_loss_is_reported_again_until_the_inbox_has_confirmed_the_report() -> None:
-    first = Case().working(1).give(driver_ended(1))
+    first = Case().working(1).give(SessionMachine.driver_ended, driver_ended(1))
     assert first.kinds("notified") == []
     again = Case(past_of(first.entries))
     again.take(again.session.begin(0.0))
     reports = first.of(steps.Notify)
     assert again.of(steps.Notify) == reports
-    again.give(steps.Notified(reports[0].id))
+    again.give(SessionMachine.notified, reports[0].id)
     assert [each["turn"] for each in again.kinds("notified")] == [1]
     third = Case(past_of([*first.entries, *again.entries]))
     assert third.session.begin(0.0) == []
@@ -580,26 +642,26 @@ def test_every_loss_that_is_not_reported_is_reported_after_a_restart() -> None:
 
 
 def test_a_closed_session_ends_once_its_losses_are_reported() -> None:
-    case = Case().working(1).result(ok=False).give(steps.CloseOrder("human"))
-    case.give(driver_ended(0))
+    case = Case().working(1).result(ok=False).give(SessionMachine.close, "human")
+    case.give(SessionMachine.driver_ended, driver_ended(0))
     assert case.of(steps.Finished) == []
     again = Case(past_of(case.entries))
     again.take(again.session.begin(0.0))
     assert again.of(steps.Finished) == []
-    again.give(steps.Notified("session:s1/turn:1/pm"))
+    again.give(SessionMachine.notified, "session:s1/turn:1/pm")
     assert again.of(steps.Finished) == [steps.Finished()]
 
 
 def test_a_conversation_whose_id_was_lost_is_followed_by_a_primed_one() -> None:
     opened = Case().working(1).kinds("turn_opened")
-    case = Case(past_of(opened)).give(steps.Arrived((message(2),)))
+    case = Case(past_of(opened)).give(SessionMachine.arrived, (message(2),))
     assert case.of(steps.StartDriver) == [
         steps.StartDriver(conversation=None, texts=("[user] do 1",))
     ]
 
 
 def test_a_turn_that_a_restart_ends_is_cancelled_also_if_the_agent_reports_a_failure() -> None:
-    case = Case().working().give(steps.RestartOrder("human"))
+    case = Case().working().give(SessionMachine.restart, "human")
     case.result(ok=False, reason="aborted")
     assert case.outcome() == "cancelled"
     assert case.of(steps.Notify) == []
@@ -610,12 +672,12 @@ def group_message(number: int) -> Incoming:
 
 
 def test_a_withdrawn_message_interrupts_its_turn_and_no_other() -> None:
-    case = Case().working().give(steps.WithdrawOrder("m7", "group:g"))
+    case = Case().working().give(SessionMachine.withdraw, "m7", "group:g")
     assert case.of(InterruptTurn) == []
-    case.give(steps.WithdrawOrder("m1", "group:g"))
+    case.give(SessionMachine.withdraw, "m1", "group:g")
     assert case.of(InterruptTurn) == [InterruptTurn()]
-    case.result(ok=False).give(steps.WithdrawOrder("m1", "group:g"))
-    case.give(steps.Arrived((message(2),)))
+    case.result(ok=False).give(SessionMachine.withdraw, "m1", "group:g")
+    case.give(SessionMachine.arrived, (message(2),))
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2"]
     assert case.outcome() == "cancelled"
 
@@ -623,12 +685,12 @@ def test_a_withdrawn_message_interrupts_its_turn_and_no_other() -> None:
 @pytest.mark.parametrize("is_early", [False, True])
 def test_a_message_that_is_withdrawn_before_its_turn_is_never_sent(is_early: bool) -> None:
     case = Case().working()
-    steps_taken: list[Input] = [
-        steps.Arrived((group_message(2), message(3))),
-        steps.WithdrawOrder("m2", "group:g"),
+    steps_taken: list[Any] = [
+        (SessionMachine.arrived, (group_message(2), message(3))),
+        (SessionMachine.withdraw, "m2", "group:g"),
     ]
     for step in reversed(steps_taken) if is_early else steps_taken:
-        case.give(step)
+        case.give(*step)
     case.result()
     case.result()
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 3"]
@@ -637,36 +699,38 @@ def test_a_message_that_is_withdrawn_before_its_turn_is_never_sent(is_early: boo
 
 
 def test_a_message_stays_withdrawn_in_the_fold_until_it_has_a_turn() -> None:
-    case = Case().working().give(steps.WithdrawOrder("m2", "human"))
+    case = Case().working().give(SessionMachine.withdraw, "m2", "human")
     [entry] = case.kinds("withdrawn")
     past = SessionPast()
     past.take(entry)
     assert restored(carried(past)).withdrawn == {"m2": None}
-    case.give(steps.WithdrawOrder("m2", "human")).result()
+    case.give(SessionMachine.withdraw, "m2", "human").result()
     assert len(case.kinds("withdrawn")) == 1
-    case.give(steps.Arrived((message(2),)))
+    case.give(SessionMachine.arrived, (message(2),))
     past.take(case.kinds("turn_opened")[-1])
     assert past.withdrawn == {}
 
 
 def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() -> None:
-    case = Case().working().give(steps.WithdrawOrder("m2", "group:g"))
-    case.give(steps.Arrived((message(2), message(3)))).result()
+    case = Case().working().give(SessionMachine.withdraw, "m2", "group:g")
+    case.give(SessionMachine.arrived, (message(2), message(3))).result()
     assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2\n\ndo 3"]
 
 
 def test_a_request_waits_for_ever_unless_the_profile_limits_it() -> None:
-    case = Case().working().give(permission())
+    case = Case().working().give(SessionMachine.heard, permission())
     assert [each for each in case.of(steps.SetTimer) if each.timer == "answer"] == []
-    case.give(steps.TimerFired("answer"), at=1e9)
+    case.give(SessionMachine.timer_fired, "answer", at=1e9)
     assert case.of(steps.WithdrawAtDesk) == []
 
 
 def test_a_request_that_nobody_answers_in_time_is_refused_and_withdrawn() -> None:
-    case = Case(answer_within_s=60.0).working().give(permission("r1"), at=10.0)
-    case.give(permission("r2"), at=30.0)
+    case = (
+        Case(answer_within_s=60.0).working().give(SessionMachine.heard, permission("r1"), at=10.0)
+    )
+    case.give(SessionMachine.heard, permission("r2"), at=30.0)
     assert wakes(case) == [60.0, 40.0]
-    case.give(steps.TimerFired("answer"), at=70.0)
+    case.give(SessionMachine.timer_fired, "answer", at=70.0)
     assert case.of(steps.AnswerAgent) == [
         steps.AnswerAgent(
             request="r1", answer=ev.PermissionAnswer(kind="deny", message=NOBODY), is_ours=True
@@ -679,31 +743,33 @@ def test_a_request_that_nobody_answers_in_time_is_refused_and_withdrawn() -> Non
 
 
 def test_an_answer_after_the_expiry_does_not_act_and_says_so() -> None:
-    case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
-    case.give(steps.TimerFired("answer"), at=60.0).give(
-        steps.RequestAnswered(request="r1", answer=ALLOW)
+    case = Case(answer_within_s=60.0).working().give(SessionMachine.heard, permission(), at=0.0)
+    case.give(SessionMachine.timer_fired, "answer", at=60.0).give(
+        SessionMachine.answered, "r1", ALLOW
     )
     assert len(case.of(steps.AnswerAgent)) == 1
     assert case.of(steps.WithdrawAtDesk)[-1].reason == "the agent no longer waits for the answer"
 
 
 def test_a_request_that_was_answered_or_withdrawn_does_not_expire() -> None:
-    case = Case(answer_within_s=60.0).working().give(permission("r1"), at=0.0)
-    case.give(permission("r2"), at=0.0).give(
-        steps.RequestAnswered(request="r1", answer=ALLOW), at=1.0
+    case = Case(answer_within_s=60.0).working().give(SessionMachine.heard, permission("r1"), at=0.0)
+    case.give(SessionMachine.heard, permission("r2"), at=0.0).give(
+        SessionMachine.answered, "r1", ALLOW, at=1.0
     )
-    case.give(steps.FromAgent(ev.RequestWithdrawn(id="r2", reason="over")), at=2.0)
-    case.give(steps.TimerFired("answer"), at=60.0)
+    case.give(SessionMachine.heard, ev.RequestWithdrawn(id="r2", reason="over"), at=2.0)
+    case.give(SessionMachine.timer_fired, "answer", at=60.0)
     assert case.kinds("expired") == []
     assert [each.answer for each in case.of(steps.AnswerAgent)] == [ALLOW]
 
 
 def test_a_request_of_the_next_process_with_the_same_id_has_its_own_time() -> None:
-    case = Case(answer_within_s=60.0).working().give(permission(), at=0.0)
-    case.give(steps.FromAgent(ev.RequestWithdrawn(id="r1", reason="over")), at=10.0)
-    case.give(permission(), at=50.0).give(steps.TimerFired("answer"), at=60.0)
+    case = Case(answer_within_s=60.0).working().give(SessionMachine.heard, permission(), at=0.0)
+    case.give(SessionMachine.heard, ev.RequestWithdrawn(id="r1", reason="over"), at=10.0)
+    case.give(SessionMachine.heard, permission(), at=50.0).give(
+        SessionMachine.timer_fired, "answer", at=60.0
+    )
     assert case.kinds("expired") == []
-    case.give(steps.TimerFired("answer"), at=110.0)
+    case.give(SessionMachine.timer_fired, "answer", at=110.0)
     assert len(case.kinds("expired")) == 1
 
 

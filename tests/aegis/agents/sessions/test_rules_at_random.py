@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.sessions import steps
+from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.steps import SessionPhase
 from tests.aegis.agents.sessions.world import World
 
@@ -18,16 +18,16 @@ EVENTS = (
     *("refuse", "fail", "die", "restart", "cancelled"),
 )
 ORDERS = (
-    steps.EndTurnOrder("pm"),
-    steps.RestartOrder("human"),
-    steps.ResumeOrder(),
+    (SessionMachine.end_turn, "pm"),
+    (SessionMachine.restart, "human"),
+    (SessionMachine.resume,),
 )
 
 
 def live(world: World, length: int) -> None:
     for _ in range(length):
         if world.chance.random() < 0.05:
-            world.give(world.chance.choice(ORDERS))
+            world.give(*world.chance.choice(ORDERS))
         getattr(world, world.chance.choice(EVENTS))()
 
 
@@ -74,7 +74,7 @@ def test_a_loss_is_reported_to_each_sender_and_success_to_the_person(
 def test_a_closed_session_ends_and_stays_closed(seed: int, length: int, killed: bool) -> None:
     world = World(random.Random(seed))
     live(world, length)
-    world.give(steps.CloseOrder("human"))
+    world.give(SessionMachine.close, "human")
     world.settle()
     assert world.finished
     assert world.session.phase is SessionPhase.CLOSED

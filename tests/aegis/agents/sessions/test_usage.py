@@ -24,26 +24,24 @@ def read_again(entries: list[dict[str, object]], now: float) -> Metrics:
     return SessionMachine(settings(), past, now=now).metrics
 
 
-def spend(process_usd: float) -> steps.FromAgent:
-    return steps.FromAgent(
-        ev.Usage(
-            input_tokens=100,
-            cached_tokens=80,
-            output_tokens=7,
-            context_tokens=120,
-            context_limit=1000,
-            process_cost_usd=process_usd,
-        )
+def spend(process_usd: float) -> ev.Usage:
+    return ev.Usage(
+        input_tokens=100,
+        cached_tokens=80,
+        output_tokens=7,
+        context_tokens=120,
+        context_limit=1000,
+        process_cost_usd=process_usd,
     )
 
 
 def test_costs_and_tokens_survive_the_end_of_a_process_and_of_the_daemon() -> None:
     case = Case().working(1)
-    case.give(spend(0.25), at=4.0).result()
-    case.give(driver_ended(1), at=5.0)
+    case.give(SessionMachine.heard, spend(0.25), at=4.0).result()
+    case.give(SessionMachine.driver_ended, driver_ended(1), at=5.0)
     case.working(2)
     case.ready()
-    case.give(spend(0.10), at=9.0).result()
+    case.give(SessionMachine.heard, spend(0.10), at=9.0).result()
     found = case.session.metrics
     assert (found.turns, found.input_tokens, found.output_tokens) == (2, 200, 14)
     assert (found.cached_percent, found.context_percent) == (80.0, 12.0)
@@ -53,7 +51,7 @@ def test_costs_and_tokens_survive_the_end_of_a_process_and_of_the_daemon() -> No
 
 
 def test_the_cost_of_a_turn_that_the_daemon_cut_is_counted_and_its_downtime_is_not() -> None:
-    case = Case().working(1).give(spend(0.25), at=4.0)
+    case = Case().working(1).give(SessionMachine.heard, spend(0.25), at=4.0)
     past = SessionPast()
     for entry in case.entries:
         past.take(entry)
@@ -76,7 +74,7 @@ def test_in_any_history_the_transcript_gives_the_same_metrics(seed: int, length:
     for _ in range(length):
         move = world.chance.choice(moves)
         if move == "spend" and world.process == "ready":
-            world.give(spend(world.chance.random()))
+            world.give(SessionMachine.heard, spend(world.chance.random()))
         elif move != "spend":
             getattr(world, move)()
     world.sync()

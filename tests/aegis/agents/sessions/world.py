@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from aegis.agents.drivers.harness import Capabilities
@@ -12,7 +13,7 @@ from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.past import SessionPast
 from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.settings import Settings
-from aegis.agents.sessions.steps import Incoming, Input, Output, SessionPhase
+from aegis.agents.sessions.steps import Incoming, Output, SessionPhase
 from aegis.protocol import agent_events as ev
 
 SENDERS = ("agent:pm", "human", "agent:builder", "term:build", "group:g/broadcast:1")
@@ -76,11 +77,11 @@ class World:
         self.fetch()
 
     def fetch(self) -> None:
-        self.give(steps.Arrived(tuple(self.inbox[self.acknowledged :])))
+        self.give(SessionMachine.arrived, tuple(self.inbox[self.acknowledged :]))
 
-    def give(self, step: Input) -> None:
+    def give(self, step: Callable[..., list[Output]], *given: Any) -> None:
         self.now += self.chance.random()
-        self.carry_out(self.session.handle(step, self.now))
+        self.carry_out(step(self.session.at(self.now), *given))
 
     # Outputs.
 
@@ -157,19 +158,19 @@ class World:
         self.entries += [each.entry for each in batch]
         for each in batch:
             if each.sync:
-                self.give(steps.Stored(each.number))
+                self.give(SessionMachine.stored, each.number)
 
     def refuse(self) -> None:
         batch, self.unsynced = self.unsynced, []
         for each in batch:
             if each.sync:
-                self.give(steps.NotStored(each.number, "disk full"))
+                self.give(SessionMachine.not_stored, each.number)
 
     def notify(self) -> None:
         """The oldest notification arrives."""
         if self.notifications:
             self.notified.append(self.notifications.pop(0))
-            self.give(steps.Notified(self.notified[-1]))
+            self.give(SessionMachine.notified, self.notified[-1])
 
     def follow_rewind(self, output: steps.UndoRewind | steps.RewindStored) -> None:
         if isinstance(output, steps.UndoRewind):
@@ -183,7 +184,7 @@ class World:
         is_idle = session.phase is SessionPhase.IDLE and session.current is None
         if not self.rewind and is_idle and not session.is_rewinding:
             self.rewind = "asked"
-            self.give(steps.RewindOrder(1))
+            self.give(SessionMachine.begin_rewind, 1)
         elif self.rewind == "asked" and self.chance.random() < 0.3:
             self.end_rewind()  # it was refused, or a dry run
         elif self.rewind == "asked":
@@ -195,11 +196,11 @@ class World:
 
     def write_rewind(self, kind: Any, id_: str) -> None:
         self.rewind = "writing" if kind == "rewinding" else "ending"
-        self.give(steps.RewindEntry(kind, {"id": id_, "turn": 1, "by": "human"}))
+        self.give(SessionMachine.write_rewind, kind, {"id": id_, "turn": 1, "by": "human"})
 
     def end_rewind(self) -> None:
         self.rewind = ""
-        self.give(steps.RewindOver())
+        self.give(SessionMachine.end_rewind)
 
     def arrive(self) -> None:
         self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
@@ -211,23 +212,31 @@ class World:
             name = min(self.timers, key=lambda each: self.timers[each])
             self.now = max(self.now, self.timers.pop(name))
             timer: Any = name
-            self.give(steps.TimerFired(timer))
+            self.give(SessionMachine.timer_fired, timer)
 
     def ready(self) -> None:
         if self.process == "starting":
             self.process = "ready"
             conversation = self.conversation or f"c{self.chance.random()}"
-            self.give(DriverReady(launch=1, conversation=conversation, capabilities=Capabilities()))
+            self.give(
+                SessionMachine.driver_ready,
+                DriverReady(launch=1, conversation=conversation, capabilities=Capabilities()),
+            )
 
     def fail(self) -> None:
         if self.process in ("starting", "ready"):
             kind: Any = self.chance.choice(["conversation", "other", "login"])
-            self.give(DriverFailed(launch=1, reason="it cannot", kind=kind))
+            self.give(
+                SessionMachine.driver_failed, DriverFailed(launch=1, reason="it cannot", kind=kind)
+            )
 
     def die(self) -> None:
         if self.process != "none":
             self.process, self.running = "none", None
-            self.give(driver_ended(self.chance.choice([0, 1, None]), stderr="oops"))
+            self.give(
+                SessionMachine.driver_ended,
+                driver_ended(self.chance.choice([0, 1, None]), stderr="oops"),
+            )
 
     def result(self) -> None:
         if self.process == "ready":
@@ -262,17 +271,13 @@ class World:
             if request == LOGIN:
                 self.log_in()
                 return
-            self.give(
-                steps.RequestAnswered(
-                    request=request, answer=ev.PermissionAnswer(kind="allow_once")
-                )
-            )
+            self.give(SessionMachine.answered, request, ev.PermissionAnswer(kind="allow_once"))
 
     def log_in(self) -> None:
         action: Any = self.chance.choice(["accept", "decline"])
         self.carry_out(self.session.login.take(ev.ElicitationAnswer(action=action)))
         if self.shown[LOGIN] == "applied":
-            self.give(steps.ResumeOrder())
+            self.give(SessionMachine.resume)
 
     def limit(self) -> None:
         if self.process == "ready":
@@ -284,7 +289,7 @@ class World:
             self.agent(ev.AssistantText(text="hm", message=self.chance.choice(["", "a", "b"])))
 
     def agent(self, event: ev.AgentEvent) -> None:
-        self.give(steps.FromAgent(event))
+        self.give(SessionMachine.heard, event)
 
     def settle(self) -> None:
         """Let everything come to its end: a patient disk, an agent that answers."""
