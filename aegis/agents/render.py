@@ -232,7 +232,8 @@ def _conversation(event: ConversationChanged) -> list[StyledSegment]:
 
 
 def _notice(event: StartNotice) -> list[StyledSegment]:
-    return [StyledSegment(_line(event.text), "yellow")]
+    # It is ours, and can name a command with a long path.
+    return [StyledSegment(_line(event.text, MAX_INPUT_CHARS), "yellow")]
 
 
 def _too_large(event: TooLarge) -> list[StyledSegment]:
@@ -287,8 +288,8 @@ def _input(document: Mapping[str, Any]) -> list[StyledSegment]:
     return [StyledSegment(f"\n{shorten(escape_line(shown), MAX_INPUT_CHARS)}", "dim")]
 
 
-def _line(text: str) -> str:
-    return shorten(escape_line(text[: MAX_LINE_CHARS + 1]), MAX_LINE_CHARS)
+def _line(text: str, most: int = MAX_LINE_CHARS) -> str:
+    return shorten(escape_line(text[: most + 1]), most)
 
 
 def _block(text: str) -> str:

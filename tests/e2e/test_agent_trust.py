@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from aegis.client.line import CommandFailed
+from tests.e2e.editor import Editor
 from tests.e2e.harness import PROGRAM, DaemonProcess
 from tests.e2e.test_agents import STAND_IN
 from tests.e2e.window import window
@@ -96,6 +97,23 @@ def test_a_conversation_from_elsewhere_is_not_continued_with_settings_before_the
 
 def said(daemon: DaemonProcess, handle: str) -> str:
     return json.dumps(daemon.call("session_read", handle=handle, last_n=1000))
+
+
+def test_an_editor_is_shown_how_settings_are_trusted_with_its_first_prompt(
+    daemon: DaemonProcess,
+) -> None:
+    with Editor(daemon, "--profile", "own") as editor:
+        session = editor.open()
+        assert editor.stops(editor.prompt(session, "SAY one")) == "end_turn"
+        found = editor.says("look at them with", "agent_thought_chunk")
+        sentence = found["params"]["update"]["content"]["text"]
+        words = sentence.partition("aegis-actors agent trust ")[2].partition(";")[0].split()
+        assert cli(daemon, *words, "--yes").returncode == 0
+        handle = daemon.call("list_sessions")["result"][0]["handle"]
+        daemon.call("agent_restart", handle=handle)
+        since = len(editor.frames)
+        assert editor.stops(editor.prompt(session, "SAY two")) == "end_turn"
+        assert not [each for each in editor.frames[since:] if "look at them" in str(each)]
 
 
 def test_only_the_content_that_was_shown_is_trusted(daemon: DaemonProcess) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -53,9 +54,11 @@ def user_world(
         if code.is_within(trusted):
             return UserWorld(profile=profile)
         why = code.problem or "they are not trusted as they are now"
+        place = text_of_path(cwd)
         notices = (
-            f"the agent was started without the settings of {text_of_path(cwd)}: {why}; look at "
-            f"them with: aegis-actors agent trust {profile.name}",
+            f"the agent was started without the settings of {place}: {why}; look at them with: "
+            f"aegis-actors agent trust {profile.name} --directory {shlex.quote(place)}; once they "
+            "are trusted, restart the agent",
         )
         profile = without_project(profile)
     variables = {**variables, **variables_of(profile, variables)}

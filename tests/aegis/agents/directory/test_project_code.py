@@ -206,7 +206,8 @@ def test_a_profile_uses_settings_only_as_they_were_trusted(project: Path, provid
     assert untrusted.profile == plain
     assert untrusted.notices[0] == (
         f"the agent was started without the settings of {project}: they are not trusted as they "
-        "are now; look at them with: aegis-actors agent trust p"
+        f"are now; look at them with: aegis-actors agent trust p --directory {project}; once they "
+        "are trusted, restart the agent"
     )
     trusted = project_code(provider, str(project), str(project.parent)).digests
     assert user_world(profile, str(project), variables, trusted).profile == profile
