@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from aegis.acp.updates import KINDS, text_content
+from aegis.acp.updates import KINDS, call_title, text_content
 from aegis.agents.drivers.acp.frames import items, mapping
 from aegis.protocol.agent_events import OfferedModel, OptionKind
 from aegis.protocol.agents import AgentInfo, Permission, ProfileInfo
@@ -147,7 +147,8 @@ def _labels(asked: dict[str, Any]) -> list[str]:
 
 
 def _title(request: RequestInfo) -> str:
-    return request.title or request.tool or f"a {request.kind}"
+    title = request.title or request.tool or f"a {request.kind}"
+    return call_title(title, request.input or {}) if request.kind == "permission" else title
 
 
 def _input(request: RequestInfo) -> str:

@@ -29,11 +29,15 @@ from aegis.protocol.agent_events import (
     Usage,
     UserMessage,
 )
+from aegis.shown_text import escape_line
 
 Update = dict[str, Any]
 
 KINDS = {"plan": "think"}
 """The kinds of tools that ACP names otherwise."""
+
+_ABOUT = ("command", "file_path", "notebook_path", "url", "query", "pattern", "path")
+"""The fields of a tool's input that say what it does, the most telling first."""
 
 MAX_CALLS = 500
 """Tool calls whose changes and terminals are known."""
@@ -118,7 +122,7 @@ class TranscriptUpdates:
         fields: Update = {
             "sessionUpdate": "tool_call" if is_new else "tool_call_update",
             "toolCallId": event.id,
-            "title": event.title or event.name or "a tool",
+            "title": call_title(event.title or event.name or "a tool", event.input),
             "kind": KINDS.get(event.kind, event.kind),
             "rawInput": event.input,
         }
@@ -162,6 +166,15 @@ def chunk(kind: str, text: str, message: str = "") -> Update:
 def notice(text: str) -> Update:
     """Return a sentence that is no message of the agent."""
     return chunk("agent_thought_chunk", f"{text}\n")
+
+
+def call_title(title: str, given: Mapping[str, Any]) -> str:
+    """Return the title of a tool call with what it does: some editors show nothing else of it.
+
+    It is whole: what is not shown cannot be approved.
+    """
+    about = [given[each] for each in _ABOUT if isinstance(given.get(each), str)]
+    return f"{title}: {escape_line(about[0])}" if about and about[0] not in title else title
 
 
 def text_content(text: str) -> Update:

@@ -208,6 +208,19 @@ def test_of_several_options_of_one_kind_the_chosen_one_is_named() -> None:
     ]
 
 
+def test_the_title_of_a_dialog_says_what_would_be_done() -> None:
+    def title(**fields: Any) -> str:
+        [dialog] = dialogs_of(request(**fields))
+        return dialog.title
+
+    assert title() == "Run it: ls"
+    assert title(title="Bash", input={"command": "ls\nrm -r x"}) == "Bash: ls<U+000A>rm -r x"
+    assert title(title="", tool="Write", input={"file_path": "/a", "content": "x"}) == "Write: /a"
+    assert title(title="`ls`") == "`ls`"
+    assert title(title="Glob", input={"pattern": 5}) == "Glob"
+    assert title(title="Bash", input=None, excerpt="x") == "Bash"
+
+
 def test_a_plan_is_shown_as_its_text() -> None:
     plan = request(tool_kind="plan", input={"plan": "# Do it"}, needs_person=True)
     [dialog] = dialogs_of(plan)
