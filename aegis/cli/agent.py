@@ -41,6 +41,7 @@ from aegis.cli.printing.formatting import (
 )
 from aegis.cli.printing.transcript import status_of, transcript_lines
 from aegis.cli.trust import absolute, ask_at_launch, trust
+from aegis.client.errors import CommandFailed
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -64,6 +65,11 @@ SETTINGS = (
     option("--thinking", metavar="on|off|TOKENS", help="Whether it thinks before it answers."),
     option("--permission", kind=PERMISSIONS, help="The permission, as in a profile."),
     option("--budget", "budget_usd", kind=DECIMAL, metavar="USD", help="The limit of its cost."),
+)
+
+FILES = (
+    option("--image", "images", metavar="PATH", many=True, help="An image; - is standard input."),
+    option("--file", "files", metavar="PATH", many=True, help="Another file, as text or by path."),
 )
 
 FORMATS = ("markdown", "jsonl")
@@ -95,6 +101,7 @@ ROUND_S = 3600.0
     flag("--worktree", help="Work in a git worktree of its own; default: as the profile says."),
     flag("--no-worktree", help="Work in the directory itself, also if the profile says worktree."),
     option("--branch", metavar="NAME", help="A new branch for its worktree; implies --worktree."),
+    *FILES,
     WAIT,
     TIMEOUT,
     flag("--terminal", help="Launch the program after -- in a terminal of its own, and watch it."),
@@ -114,6 +121,8 @@ def launch(
     timeout: float | None,
     worktree: bool,
     no_worktree: bool,
+    images: Sequence[str],
+    files: Sequence[str],
     **settings: object,
 ) -> int:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
@@ -125,7 +134,8 @@ def launch(
     With --terminal, any interactive PROGRAM with its arguments is launched as an agent that is its
     terminal, for example: agent launch --terminal -- claude --model opus
 
-    With --wait, the exit codes are those of `agent wait`.
+    With --image or --file, its first message has them, as in `agent send`. With --wait, the exit
+    codes are those of `agent wait`.
     """
     given: dict[str, Any] = {**settings, "directory": absolute(directory)}
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -136,38 +146,56 @@ def launch(
     _check_conversation(conversation, fork, bool(terminal or resume or chosen))
     if chosen and (terminal or resume is not None):
         raise UsageError("a new session takes settings and a worktree; see also: agent set")
+    has_files = bool(images or files)
     if terminal:
-        if wait:
-            raise UsageError("a terminal agent has no turns: wait for it with agent wait")
+        if wait or has_files:
+            raise UsageError("a terminal agent has no turns, and gets no files: use agent wait")
         _launch_program(daemon, words, new_handle, workspace, resume)
         return 0
     if len(words) > 2:
         raise UsageError("agent launch takes a PROFILE and a PROMPT: put the prompt into quotes")
+    _check_inputs(images, files, words)
     profile, prompt = (*words[:-1], *map(text_or_input, words[-1:]), None, None)[:2]
     if resume is not None:
         if prompt or new_handle or workspace:
             raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
         profile, prompt = None, profile
-    if wait and not prompt:
+    if wait and not (prompt or has_files):
         raise UsageError("--wait waits for the end of a turn: give a PROMPT")
+    # The number of the turn of a resumed session is not known before: one may run.
+    is_sent = has_files or (wait and resume is not None)
+    first = None if is_sent else prompt
     if resume is not None:
-        if wait:
-            # The number of its turn is not known before: one may run.
-            handle = daemon.call("agent_resume", handle=resume)["handle"]
-            receipt = daemon.call("handoff", target_handle=handle, context=prompt)
-            return _wait(daemon, handle, timeout, message=receipt["id"])
-        reply = daemon.call("agent_resume", handle=resume, prompt=prompt)
+        reply = daemon.call("agent_resume", handle=resume, prompt=first)
     else:
         ask_at_launch(daemon, profile, workspace, chosen.get("directory"))
-        given = {"profile": profile, "prompt": prompt, "handle": new_handle, "workspace": workspace}
+        given = {"profile": profile, "prompt": first, "handle": new_handle, "workspace": workspace}
         if conversation is None:
             reply = daemon.call("spawn", **given, **chosen)
         else:
             reply = daemon.call("agent_continue", conversation=conversation, fork=fork, **given)
+    handle = reply["handle"]
+    turn: dict[str, Any] = {"turn": 1}
+    if is_sent:
+        turn = {"message": _first_message(daemon, handle, prompt or "", images, files)}
     if wait:
-        return _wait(daemon, reply["handle"], timeout, turn=1)
-    daemon.show(reply, lambda: _show_launched(reply["handle"], prompt))
+        return _wait(daemon, handle, timeout, **turn)
+    daemon.show(reply, lambda: _show_launched(handle, prompt))
     return 0
+
+
+def _first_message(
+    daemon: TargetDaemon, handle: str, text: str, images: Sequence[str], files: Sequence[str]
+) -> str:
+    """Send the first message to a session that was launched, and return its id."""
+    try:
+        receipt = _send_files(daemon, handle, text, images, files)
+    except CommandFailed:
+        print_notice(
+            f"↳ {handle} was launched, and has no message: aegis-actors agent send {handle}"
+        )
+        raise
+    return str(receipt["id"])
 
 
 def _check_conversation(conversation: str | None, fork: bool, has_others: bool) -> None:
@@ -260,8 +288,7 @@ def show(daemon: TargetDaemon, agent: str, commands: bool) -> None:
 
 
 @verb(
-    option("--image", "images", metavar="PATH", many=True, help="An image; - is standard input."),
-    option("--file", "files", metavar="PATH", many=True, help="Another file, as text or by path."),
+    *FILES,
     INTERRUPT,
     KEY,
     WAIT,
@@ -289,7 +316,10 @@ def send(
     if not images and not files and not " ".join(text).strip():
         raise UsageError("agent send takes a TEXT that is not empty, an --image or a --file")
     if images or files:
-        receipt = _send_files(daemon, agent, text, images, files, interrupt, key)
+        _check_inputs(images, files, text)
+        more = {"interrupt": interrupt or None, "key": key}
+        said = text_or_input(" ".join(text))
+        receipt = _send_files(daemon, agent, said, images, files, **more)
         if not wait:
             show_receipt(daemon, receipt)
     else:
@@ -300,27 +330,26 @@ def send(
 def _send_files(
     daemon: TargetDaemon,
     agent: str,
-    text: Sequence[str],
+    text: str,
     images: Sequence[str],
     files: Sequence[str],
-    interrupt: bool,
-    key: str | None,
+    **more: object,
 ) -> Mapping[str, Any]:
-    inputs = [*images, *text].count("-")
-    if "-" in files or inputs > 1:
-        raise UsageError(
-            "the standard input is a TEXT or an --image, once: agent send AGENT - sends it as text"
-        )
     with image_input() if "-" in images else contextlib.nullcontext("") as read:
         return daemon.call(
             "agent_send",
             handle=agent,
-            text=text_or_input(" ".join(text)),
+            text=text,
             images=[read if each == "-" else from_here(each) for each in images],
             files=[from_here(each) for each in files],
-            interrupt=interrupt or None,
-            key=key,
+            **more,
         )
+
+
+def _check_inputs(images: Sequence[str], files: Sequence[str], text: Sequence[str]) -> None:
+    """Refuse that the standard input is used twice, or as a file that has no name."""
+    if "-" in files or (images and [*images, *text].count("-") > 1):
+        raise UsageError("the standard input is a text or an --image, once, and no --file")
 
 
 @contextlib.contextmanager

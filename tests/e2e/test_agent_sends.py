@@ -144,6 +144,34 @@ def test_the_command_line_takes_an_image_of_its_input_and_files(team: Team, pict
     assert len(team.outcomes(handle)) == 3
 
 
+def test_a_launch_takes_images_and_files_with_the_first_message(team: Team, picture: Path) -> None:
+    def launched(*words: str) -> subprocess.CompletedProcess[str]:
+        return team.daemon.cli("agent", "launch", *words)
+
+    (team.daemon.root / "notes.md").write_text("noted\n")
+    files = ("--image", str(picture), "--file", "notes.md")
+    done = launched("acp", "SAY seen", "--handle", "ann", *files, "--wait")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"saw image/png {name_of(picture)}" in team.texts("ann")
+    assert "noted" in team.entries("ann", "turn_opened")[0]["text"]
+    alone = launched("acp", "--handle", "bob", "--image", str(picture), "--wait")
+    assert alone.returncode == 0, alone.stderr
+    team.call("close", handle="ann")
+    again = launched("--resume", "ann", "--file", "notes.md", "--wait")
+    assert again.returncode == 0, again.stderr
+    assert "noted" in team.entries("ann", "turn_opened")[1]["text"]
+    missing = launched("acp", "SAY x", "--handle", "eve", "--file", "none")
+    assert missing.returncode == 1
+    assert "No such file" in missing.stderr
+    assert "eve was launched, and has no message: aegis-actors agent send eve" in missing.stderr
+    for wrong in (
+        ("acp", "-", "--image", "-"),
+        ("acp", "SAY x", "--file", "-"),
+        ("--terminal", "--file", "notes.md", "--", "sh"),
+    ):
+        assert launched(*wrong).returncode == 2, wrong
+
+
 def test_a_file_that_an_agent_or_its_model_would_refuse_is_refused_before(
     team: Team, picture: Path, tmp_path: Path
 ) -> None:
