@@ -240,11 +240,27 @@ class StateChanged:
 
 
 @attrs.frozen(kw_only=True)
+class BackgroundTask:
+    """A command or a subagent that runs in the background; ``call`` is the tool call that began it.
+
+    ``""``: not known yet.
+    """
+
+    id: str
+    title: str
+    call: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class TasksChanged:
-    """The background tasks of the agent; replaces the list before."""
+    """The background tasks of the agent, by their titles; replaces the list before.
+
+    ``running`` has those of agents that name them.
+    """
 
     tag: ClassVar[str] = "tasks_changed"
     tasks: list[str]
+    running: list[BackgroundTask] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)

@@ -134,11 +134,15 @@ class AgentTakeover:
 
 @attrs.frozen(kw_only=True)
 class AgentCall:
-    """A tool call; ``parent`` is the id of the call whose subagent makes it, ``""``: of none."""
+    """A tool call; ``parent`` is the id of the call whose subagent makes it, ``""``: of none.
+
+    ``background``: it is a background task, and ``parent`` the call that began it.
+    """
 
     id: str
     title: str
     parent: str = ""
+    background: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -501,7 +501,8 @@ class AgentDetails(AgentInfo):
     """The state of one agent session, with the ``commands`` of its own that it has announced.
 
     ``takes_images``: a message to it can have images; None: it has not started yet. ``calls`` are
-    the running tool calls, each behind those whose subagents make it, at most 64. ``tasks`` are
+    the running tool calls and background tasks, each behind those that it belongs to, at most 64.
+    ``tasks`` are
     what the agent runs in the background. ``models`` are those that it can be set to; agents that
     list none take any name.
     """

@@ -29,6 +29,7 @@ class Activity:
         self.model = self.mode = ""
         self.progressed_at = now
         self._has_outlived = False
+        self._running: list[ev.BackgroundTask] = []
         self._known: dict[str, AgentCall] = {}  # calls that ended too: they may have subagents
 
     def take(self, event: ev.AgentEvent, now: float) -> None:
@@ -46,8 +47,8 @@ class Activity:
                     self.terminals[terminal] = command
             case ev.TerminalEnded(terminal=terminal):
                 self.terminals.pop(terminal, None)
-            case ev.TasksChanged(tasks=tasks):
-                self.tasks = tuple(tasks)
+            case ev.TasksChanged(tasks=tasks, running=running):
+                self.tasks, self._running = tuple(tasks), running
                 if not tasks and self._has_outlived:
                     self.end_turn()  # a subagent whose calls are left was ended
             case ev.SystemInit(model=model, mode=mode):
@@ -66,15 +67,27 @@ class Activity:
 
     @property
     def calls(self) -> list[AgentCall]:
-        """The running calls, each behind the calls whose subagents make it."""
+        """The running calls and background tasks, each behind the calls that it belongs to."""
         found: dict[str, AgentCall] = {}
         for tool in self.tools:
-            above: dict[str, AgentCall] = {}
-            while tool in self._known and tool not in found and tool not in above:
-                above[tool] = self._known[tool]
-                tool = self._known[tool].parent
-            found |= dict(reversed(above.items()))
+            self._add_with_parents(tool, found)
+        for task in self._running:
+            self._add_with_parents(task.call, found)
+            node = AgentCall(
+                id=task.id,
+                title=task.title[:MAX_TITLE_CHARS],
+                parent=task.call if task.call in found else "",
+                background=True,
+            )
+            found[task.id] = node
         return [*found.values()][:MAX_CALLS]
+
+    def _add_with_parents(self, call: str, found: dict[str, AgentCall]) -> None:
+        above: dict[str, AgentCall] = {}
+        while call in self._known and call not in found and call not in above:
+            above[call] = self._known[call]
+            call = self._known[call].parent
+        found |= dict(reversed(above.items()))
 
     def end_turn(self) -> None:
         """Note the end of the turn: only calls of a subagent in the background outlive it."""
@@ -88,7 +101,7 @@ class Activity:
 
     def end_process(self) -> None:
         """Note the end of the agent's process: no task and no terminal outlives it."""
-        self.tasks = ()
+        self.tasks, self._running = (), []
         self.mode = ""
         self.tools.clear()
         self._known.clear()

@@ -89,7 +89,7 @@ def session_details(info: Mapping[str, Any]) -> str:
         ("limited until", info["limited_until"]),
         ("without progress", duration(info["quiet_s"]) if info["quiet_s"] else None),
         *_calls(info),
-        ("in the background", ", ".join(info.get("tasks", ()))),
+        ("in the background", ", ".join(_tasks(info))),
         (
             "terminals",
             ", ".join(f"{each['id']}: {each['command']}" for each in info.get("terminals", ())),
@@ -147,9 +147,17 @@ def _calls(info: Mapping[str, Any]) -> list[tuple[str, object]]:
     rest = [*reversed(below.get("", []))]
     while rest:
         call = rest.pop()
-        shown.append(f"{'  ' * depths[call['id']]}{tool_name(call['title'])}")
+        title = tool_name(call["title"])
+        about = f"{title}, in the background" if call.get("background") else title
+        shown.append(f"{'  ' * depths[call['id']]}{about}")
         rest += reversed(below.get(call["id"], []))
     return [("" if number else "tools running", each) for number, each in enumerate(shown)]
+
+
+def _tasks(info: Mapping[str, Any]) -> Sequence[str]:
+    """Return the background tasks that are not among the calls."""
+    named = [each["title"] for each in info.get("calls", ()) if each.get("background")]
+    return [each for each in info.get("tasks", ()) if each[:200] not in named]
 
 
 def _plan(steps: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -17,6 +17,7 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
     AssistantThinking,
+    BackgroundTask,
     ConversationChanged,
     MessageChanged,
     RateLimit,
@@ -441,8 +442,15 @@ def _tasks_changed(frame: Frame) -> list[AgentEvent] | None:
     if not isinstance(frame.get("tasks"), list):
         return None
     tasks = [mapping(each) for each in items(frame["tasks"])[:MAX_BLOCKS]]
-    names = [name(each.get("description")) or name(each.get("task_id")) for each in tasks]
-    return [TasksChanged(tasks=[each or "task" for each in names])]
+    running = [
+        BackgroundTask(
+            id=(id_ := name(each.get("task_id"))),
+            title=name(each.get("description")) or id_ or "task",
+        )
+        for each in tasks
+    ]
+    titles = [each.title for each in running]
+    return [TasksChanged(tasks=titles, running=[each for each in running if each.id])]
 
 
 def _task(frame: Frame) -> list[AgentEvent] | None:

@@ -63,6 +63,7 @@ from aegis.protocol.agent_events import (
     RequestWithdrawn,
     SlashCommand,
     SystemInit,
+    TasksChanged,
     TooLarge,
     Unknown,
     Usage,
@@ -114,7 +115,40 @@ MAX_MODE_RESETS = 3
 ALIASES: Mapping[str, tuple[str, ...]] = {"default": ("manual",)}
 """Other names of modes."""
 
+MAX_TASK_CALLS = 256
+"""Tool calls that are known to have begun a task."""
+
 _END = {"answered": "was already answered", "withdrawn": "was withdrawn"}
+
+
+class RunningTasks:
+    """The background tasks of a process, and the calls that began them.
+
+    The list of them has no calls, and comes before the frame that names one.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, str] = {}  # by the ids of tasks
+        self._last = TasksChanged(tasks=[])
+
+    def take(self, changed: TasksChanged) -> TasksChanged:
+        """Return a list with the calls that are known."""
+        running = [
+            attrs.evolve(each, call=self._calls.get(each.id, "")) for each in changed.running
+        ]
+        self._last = attrs.evolve(changed, running=running)
+        return self._last
+
+    def follow(self, frame: Frame) -> list[TasksChanged]:
+        """Note the call of a task that starts; return the list again if the task is in it."""
+        task, call = name(frame.get("task_id")), name(frame.get("tool_use_id"))
+        if frame.get("subtype") != "task_started" or not (task and call):
+            return []
+        self._calls[task] = call
+        if len(self._calls) > MAX_TASK_CALLS:
+            del self._calls[next(iter(self._calls))]
+        before = self._last
+        return [] if self.take(before) == before else [self._last]
 
 
 class Claude:
@@ -146,6 +180,7 @@ class Claude:
         self._is_cleared = False
         self._cost: float | None = None
         self._todo = TodoList(beginning.plan)
+        self._tasks = RunningTasks()
         self._images = ResultImages(beginning.images)
         self._permission = beginning.permission
         self._mode_resets = 0
@@ -297,8 +332,11 @@ class Claude:
         self._is_cleared |= frame.get("type") == "conversation_reset"
         outputs += [Emit(event) for event in (*self._follow_mode(frame), *self._measured(frame))]
         outputs += self._keep_asking(frame)
+        outputs += map(Emit, self._tasks.follow(frame))
         for event in events(frame):
-            if isinstance(event, SystemInit):
+            if isinstance(event, TasksChanged):
+                outputs.append(Emit(self._tasks.take(event)))
+            elif isinstance(event, SystemInit):
                 outputs += self._configured(event)
             else:
                 outputs.append(Emit(event))

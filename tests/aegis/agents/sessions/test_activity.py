@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from aegis.agents.sessions.activity import MAX_CALLS, Activity
 from aegis.cli.printing.agents import _calls
-from aegis.protocol.agent_events import TasksChanged, ToolResult, ToolUse
+from aegis.protocol.agent_events import BackgroundTask, TasksChanged, ToolResult, ToolUse
 from aegis.protocol.agent_states import AgentCall
 
 
@@ -22,7 +23,7 @@ def activity() -> Activity:
 
 
 def shown(activity: Activity) -> list[object]:
-    calls = [{"id": each.id, "title": each.title, "parent": each.parent} for each in activity.calls]
+    calls = [attrs.asdict(each) for each in activity.calls]
     return [text for _, text in _calls({"calls": calls, "tools": []})]
 
 
@@ -40,6 +41,28 @@ def test_a_call_of_a_subagent_in_the_background_outlives_the_turn(activity: Acti
     activity.take(TasksChanged(tasks=[]), 3.0)
     assert activity.calls == []
     assert activity.tools == {}
+
+
+def test_a_background_task_is_below_the_call_that_began_it_after_its_end(
+    activity: Activity,
+) -> None:
+    activity.end_turn()
+    activity.take(ToolUse(id="e", name="Bash", title="Bash"), 2.0)
+    build = BackgroundTask(id="t1", title="build", call="e")
+    look = BackgroundTask(id="t2", title="look", call="d")
+    other = BackgroundTask(id="t3", title="other")
+    activity.take(TasksChanged(tasks=["build", "look", "other"], running=[build, look, other]), 2.0)
+    activity.take(ToolResult(id="e", text="started"), 2.0)
+    activity.end_turn()
+    assert shown(activity) == [
+        *("Bash", "  build, in the background"),
+        *("Agent: explore", "  Bash", "    look, in the background"),
+        "other, in the background",
+    ]
+    activity.take(TasksChanged(tasks=["other"], running=[other]), 3.0)
+    assert shown(activity) == ["other, in the background"]
+    activity.end_process()
+    assert activity.calls == []
 
 
 def test_the_end_of_a_turn_without_tasks_ends_all_calls(activity: Activity) -> None:

@@ -199,7 +199,8 @@ def report_in_words(event: AgentEvent) -> str:
         case Retrying():
             return f"retry {event.attempt}/{event.attempts} {event.status}"
         case TasksChanged():
-            return f"tasks {len(event.tasks)}"
+            calls = [each.call[-1] for each in event.running if each.call]
+            return " ".join([f"tasks {len(event.tasks)}", *(f"of {each}" for each in calls)])
         case UserMessage():
             return f"user {event.origin}".strip()
     return ""

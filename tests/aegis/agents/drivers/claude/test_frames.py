@@ -11,6 +11,7 @@ from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
     AssistantThinking,
+    BackgroundTask,
     MessageChanged,
     RateLimit,
     Result,
@@ -110,7 +111,7 @@ def lifecycle(uuid: Any, state: Any) -> Json:
         ),
         (
             system("background_tasks_changed", tasks=[{"task_id": "b", "description": "x"}, 7]),
-            [TasksChanged(tasks=["x", "task"])],
+            [TasksChanged(tasks=["x", "task"], running=[BackgroundTask(id="b", title="x")])],
         ),
         (
             system("task_notification", tool_use_id="t1", summary="ended"),
