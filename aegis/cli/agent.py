@@ -577,6 +577,9 @@ def change(daemon: TargetDaemon, agent: str, **settings: object) -> None:
     With another effort or thinking it is started anew before its next turn, with the same
     conversation.
     """
+    if all(each is None for each in settings.values()):
+        names = ", ".join(f"--{each.removesuffix('_usd')}" for each in settings)
+        raise UsageError(f"agent set takes what is to be changed: {names}")
     reply = daemon.call("agent_set", handle=agent, **settings)
     daemon.show(reply, lambda: print_lines(session_table([reply])))
 

@@ -60,7 +60,7 @@ class AgentSection:
         doc="Reasoning effort, as the agent names it.",
     )
     thinking: str | None = setting(
-        OneLine("on, off or a number of tokens", r"on|off|[1-9][0-9]{0,6}", 32),
+        OneLine("on, off or a number of tokens from 1 to 9999999", r"on|off|[1-9][0-9]{0,6}", 32),
         default=None,
         otherwise="the agent's own choice",
         doc="Whether a model thinks before it answers, and with how many tokens at most: of Claude "

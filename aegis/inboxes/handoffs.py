@@ -18,8 +18,8 @@ from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.inboxes import (
     COMMAND_ID,
+    HUMAN,
     IMAGES_ID,
-    PROGRAM_ID,
     PROMPT_ID,
     Deliver,
     FindMessage,
@@ -28,6 +28,7 @@ from aegis.protocol.inboxes import (
     Place,
     Receipt,
     command_name,
+    message_id,
 )
 from aegis.protocol.naming import name_key
 
@@ -118,16 +119,16 @@ def delivery_of(
     handoff: Handoff, target: str, sessions: SessionDirectory, *, is_command: bool = False
 ) -> Deliver:
     """Return the message of a handoff to the inbox of ``target``."""
-    sender = agent_of(handoff)
-    kind = f"{COMMAND_ID * is_command}{PROMPT_ID * handoff.alone}" or "handoff:"
-    if isinstance(handoff, PersonHandoff) and handoff.has_images:
-        kind = f"{IMAGES_ID}{PROMPT_ID * handoff.alone}"
-    elif sender is None and not isinstance(handoff, PersonHandoff):
-        kind = f"{PROGRAM_ID}{kind}"
+    agent = agent_of(handoff)
+    sender = HUMAN if agent is None else f"agent:{agent}"
+    is_person = isinstance(handoff, PersonHandoff)
+    has_images = isinstance(handoff, PersonHandoff) and handoff.has_images
+    kinds = f"{COMMAND_ID * is_command}{IMAGES_ID * has_images}{PROMPT_ID * handoff.alone}"
+    unique = f"{kinds or 'handoff:'}{_unique(handoff.key, agent, sessions)}"
     return Deliver(
         handle=target,
-        id=f"{kind}{_unique(handoff.key, sender, sessions)}",
-        sender="human" if sender is None else f"agent:{sender}",
+        id=message_id(unique, sender, is_person=is_person),
+        sender=sender,
         body=handoff.context,
         timestamp=utc_now(),
     )

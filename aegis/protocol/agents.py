@@ -36,7 +36,7 @@ MAX_SETTING_CHARS = 200
 """The longest name of a model or an effort."""
 
 THINKING_PATTERN = "on|off|[1-9][0-9]{0,6}"
-THINKING_RULE = "on, off, or a number of tokens"
+THINKING_RULE = "on, off, or a number of tokens from 1 to 9999999"
 
 HANDLE = described(
     f"The agent's handle: {NAME_RULE}.", "The agent's handle.", pattern=f"^{NAME_PATTERN}$"

@@ -34,6 +34,9 @@ PROGRAM_ID = "program:"
 """The beginning of the id of a message that reads as a person's, but was sent by a program: a call
 over MCP without a handle."""
 
+HUMAN = "human"
+"""The sender of a message without a handle."""
+
 _COMMAND = re.compile(r"/([^\s/]\S{0,199})(?=\s|\Z)")
 
 
@@ -41,6 +44,19 @@ def command_name(text: str) -> str:
     """Return the name of the agent's own command that a text begins with; empty: with none."""
     found = _COMMAND.match(text)
     return found[1] if found else ""
+
+
+def message_id(rest: str, sender: str, *, is_person: bool) -> str:
+    """Return the id of a message; that of a program without a handle shows that no person sent it.
+
+    ``is_person``: it was sent from a face of a person.
+    """
+    return f"{PROGRAM_ID}{rest}" if sender == HUMAN and not is_person else rest
+
+
+def is_of_person(message: str, sender: str) -> bool:
+    """Return whether a person has sent the message with this id."""
+    return sender == HUMAN and not message.startswith(PROGRAM_ID)
 
 
 def is_prompt(message: str) -> bool:

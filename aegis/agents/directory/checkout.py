@@ -11,8 +11,12 @@ from pathlib import Path
 
 import attrs
 
+from aegis.path_text import is_utf8
+
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = re.compile(r"ref: (refs/[^\x00-\x20~^:?*\[\\]+)")
+
+BRANCHES = "refs/heads/"
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """The largest file of git that is read: packed refs can be long."""
@@ -56,6 +60,14 @@ def commit_of(checkout: Checkout) -> str | None:
         if found is not None:
             return found
     return _packed(git_text(checkout.common / "packed-refs") or "", ref[1])
+
+
+def branch_of(checkout: Checkout) -> str | None:
+    """Return the name of the branch that is checked out; None without one that is UTF-8."""
+    ref = _REF.fullmatch((git_text(checkout.git / "HEAD") or "").strip())
+    if ref is None or not ref[1].startswith(BRANCHES) or not is_utf8(ref[1]):
+        return None
+    return ref[1].removeprefix(BRANCHES)
 
 
 def head_of(directory: str) -> str | None:

@@ -25,7 +25,7 @@ import structlog
 import trio
 
 from aegis.agents import faults
-from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout, git_text
+from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout, git_text
 from aegis.agents.directory.git import (
     IsolatedGit,
     git_program,
@@ -63,8 +63,6 @@ MAX_LEFT = 20
 
 MAX_CHANGED_BYTES = 16 * 1024 * 1024
 """The limit of the list of changed files."""
-
-_HEAD = re.compile(r"ref: (refs/heads/\S+)\n?")
 
 SUBMODULE = "160000"
 
@@ -292,18 +290,13 @@ async def _attributes(
 # The directory in which the branch is checked out.
 
 
-def _is_on(place: Checkout, branch: str) -> bool:
-    head = _HEAD.fullmatch(git_text(place.git / "HEAD") or "")
-    return head is not None and head[1] == f"refs/heads/{branch}"
-
-
 def _place_of(checkout: Checkout, branch: str) -> Checkout | None:
     """Return the checkout that has a branch checked out, if one has. Raises ``InvalidRequest``."""
     ref, found = f"refs/heads/{branch}", []
     for each in _all_checkouts(checkout):
         if not (each.git / "index").exists():
             continue  # a bare repository, which has no files
-        if _is_on(each, branch):
+        if branch_of(each) == branch:
             found.append(each)
         operation = _operation_in(each.git)
         heads = {
@@ -438,7 +431,7 @@ async def carry_out(checkout: Checkout, row: Worktree, planned: PlannedMerge) ->
         return []
     lock = _IndexLock.take(place, row.id, merge)
     try:
-        if not _is_on(place, row.target):
+        if branch_of(place) != row.target:
             raise InvalidRequest(f"{VERB}: {row.target!r} is not checked out any more; try again")
         with isolated_git(VERB, checkout, merge.old, place.top) as git:
             # Again, since files may have been changed before the lock.
@@ -676,7 +669,7 @@ async def complete(checkout: Checkout, row: Worktree, at: str) -> bool:
     if lock is None:  # it was complete, or not begun
         return is_moved
     try:
-        if is_moved and _is_on(place, row.target):
+        if is_moved and branch_of(place) == row.target:
             await _write_again(checkout, row, merge, place)
         lock.is_left = False
     finally:

@@ -59,7 +59,7 @@ from aegis.protocol.conversations import (
     ListConversations,
     PastConversation,
 )
-from aegis.protocol.inboxes import PROGRAM_ID, Deliver
+from aegis.protocol.inboxes import Deliver, message_id
 from aegis.protocol.naming import name_key
 from aegis.protocol.terminals import ListTerminals
 from aegis.protocol.trust import ProjectTrust, TrustProject
@@ -506,7 +506,7 @@ async def deliver_prompt(
     await service.ask(
         Deliver(
             handle=member.address,
-            id=f"{PROGRAM_ID}{id_}" if by == "human" and not is_person else id_,
+            id=message_id(id_, by, is_person=is_person),
             sender=by if by == "human" or by.startswith("queue:") else f"agent:{by}",
             body=prompt,
             timestamp=utc_now(),

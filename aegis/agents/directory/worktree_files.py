@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
+from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout
 from aegis.agents.directory.git import IsolatedGit, isolated_git, run_in
 from aegis.agents.directory.worktree_rules import (
     Holdings,
@@ -46,8 +45,6 @@ UNFINISHED = {
     "BISECT_LOG": "a bisection",
 }
 
-_HEAD = re.compile(r"ref: refs/heads/([^\x00-\x20~^:?*\[\\]+)\n?")
-
 
 @attrs.frozen
 class WorktreeSource:
@@ -75,12 +72,11 @@ def source_of(cwd: str) -> WorktreeSource:
             f"{VERB}: {cwd!r} is in no git checkout with a commit; make one, or launch the agent "
             "without a worktree"
         )
-    head = _HEAD.fullmatch((checkout.git / "HEAD").read_text("utf-8", "replace"))
     below = os.path.relpath(directory, checkout.top)
     return WorktreeSource(
         checkout,
         commit,
-        "" if head is None else head[1],
+        branch_of(checkout) or "",
         text_of_path(below) if below != "." else "",
     )
 

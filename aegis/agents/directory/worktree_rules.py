@@ -91,7 +91,10 @@ def refuse_branch(name: str) -> str | None:
     """
     parts = name.split("/")
     if len(name) > MAX_BRANCH_CHARS or _BRANCH.fullmatch(name) is None:
-        why = f"use up to {MAX_BRANCH_CHARS} letters, digits, '_', '.', '+', '-' and '/' between"
+        why = (
+            f"a name has at most {MAX_BRANCH_CHARS} characters; its parts, with a '/' between two, "
+            "begin with a letter, a digit or '_', and have these, '.', '+' and '-' only"
+        )
     elif ".." in name or any(each.endswith((".", ".lock")) for each in parts):
         why = "git takes no '..', and no part that ends with '.' or '.lock'"
     elif _COMMIT.fullmatch(name) or name == "HEAD" or parts[0] == "refs":

@@ -16,17 +16,16 @@ import trio
 from actors import ActorError, Ref, Request, System, describe
 from aegis.agents.drivers.images import images_named
 from aegis.agents.sessions.steps import Incoming, Notified, Notify
-from aegis.agents.sessions.turns import HUMAN
 from aegis.clock import utc_now
 from aegis.errors import AegisError
 from aegis.protocol.feeds import FollowInbox, InboxPlace
 from aegis.protocol.inboxes import (
     COMMAND_ID,
     IMAGES_ID,
-    PROGRAM_ID,
     Deliver,
     Message,
     ReadInbox,
+    is_of_person,
     is_prompt,
 )
 from aegis.protocol.naming import name_key
@@ -70,7 +69,7 @@ def _incoming(message: Message) -> Incoming:
         or is_prompt(message.id),
         command=command,
         images=images,
-        is_person=message.sender == HUMAN and not message.id.startswith(PROGRAM_ID),
+        is_person=is_of_person(message.id, message.sender),
     )
 
 

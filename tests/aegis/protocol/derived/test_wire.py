@@ -270,7 +270,7 @@ BAD: list[tuple[str, Any, str]] = [
     (
         "agent_set",
         {"handle": "pm", "thinking": "0"},
-        "thinking must be on, off, or a number of tokens, not '0'",
+        "thinking must be on, off, or a number of tokens from 1 to 9999999, not '0'",
     ),
     ("agent_continue", {}, "conversation is missing"),
     (

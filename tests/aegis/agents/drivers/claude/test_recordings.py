@@ -69,8 +69,8 @@ IMPORTANT: Mapping[str, str] = {
     ),
     "interrupt_queued": (
         "ready; use 1 Bash; failed 1; user; result 1 aborted_tools; cancelled 1; result 8 "
-        "ok; result 9 ok; idle; use 2 Bash; tasks 1; tasks 1 of 2; done 2; result 27 ok; idle; idle; "
-        "tasks 0"
+        "ok; result 9 ok; idle; use 2 Bash; tasks 1; tasks 1 of 2; done 2; result 27 ok; idle; "
+        "idle; tasks 0"
     ),
     "interrupt_tool": (
         "ready; use 1 Bash; failed 1; user; result 1 aborted_tools; cancelled 1; idle; "
@@ -153,8 +153,8 @@ IMPORTANT: Mapping[str, str] = {
     "sigterm_mid_turn": ("ready 1"),
     "state_off": ("ready; use 1 Bash; asks permission Bash; answered success; done 1; result 1 ok"),
     "subagent_permission": (
-        "ready; use 1 Agent; tasks 1; tasks 1 of 1; done 1; use 2 Bash; asks permission Bash; result "
-        "1 ok; answered success; done 2; tasks 0; result task-notification ok; idle"
+        "ready; use 1 Agent; tasks 1; tasks 1 of 1; done 1; use 2 Bash; asks permission Bash; "
+        "result 1 ok; answered success; done 2; tasks 0; result task-notification ok; idle"
     ),
     "turn": (
         "ready; use 1 aegis_term_spawn; done 1; use 2 aegis_term_run; failed 2; result 1 "
