@@ -37,7 +37,7 @@ KINDS = {"plan": "think"}
 """The kinds of tools that ACP names otherwise."""
 
 _ABOUT = ("command", "file_path", "notebook_path", "url", "query", "pattern", "path")
-"""The fields of a tool's input that say what it does, the most telling first."""
+"""The fields of a tool's input that say what it does, the clearest first."""
 
 MAX_CALLS = 500
 """Tool calls whose changes and terminals are known."""
