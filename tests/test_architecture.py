@@ -397,7 +397,12 @@ LAW: list[Rule] = [
     (
         "aegis.acp*",
         (
-            *("aegis.__version__", "aegis.acp", "aegis.agents.drivers.acp.frames"),
+            *(
+                "aegis.__version__",
+                "aegis.acp",
+                "aegis.agents.drivers.acp.frames",
+                "aegis.shown_text",
+            ),
             *("aegis.agents.render", "aegis.client", "aegis.json_bounds", "aegis.protocol"),
         ),
     ),

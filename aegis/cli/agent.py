@@ -41,7 +41,7 @@ from aegis.cli.printing.formatting import (
 )
 from aegis.cli.printing.transcript import status_of, transcript_lines
 from aegis.cli.trust import absolute, ask_at_launch, trust
-from aegis.client.errors import CommandFailed
+from aegis.client.line import CommandFailed
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
