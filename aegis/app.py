@@ -177,6 +177,7 @@ def choose_address(settings: DaemonSettings, held: HeldRoot) -> Address:
         socket=socket_path(state.directory),
         find_socket=partial(_find_socket, held),
         fall_back=settings.port is None,
+        names=settings.names,
     )
 
 

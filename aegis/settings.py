@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +36,37 @@ def nodes_address(text: str) -> NodesAddress:
     return NodesAddress(found[1].strip("[]"), int(found[2]))
 
 
+MAX_HOST_NAMES = 16
+
+_HOST_NAME = re.compile(
+    r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
+)
+
+
+def host_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Parse further names of this daemon, as a Host header has them. Raises ``ValueError``."""
+    names = tuple(dict.fromkeys(map(_host_name, texts)))
+    if len(names) > MAX_HOST_NAMES:
+        raise ValueError(f"at most {MAX_HOST_NAMES} names can be given, not {len(names)}")
+    return names
+
+
+def _host_name(text: str) -> str:
+    name = text.lower()
+    try:
+        # Of the zone of a link-local address a browser sends nothing.
+        address = ipaddress.ip_address(name.removeprefix("[").removesuffix("]").replace("%", "?"))
+    except ValueError:
+        # A URL's host in digits and dots is an address, or nothing (RFC 3986, 3.2.2).
+        if len(name) > 253 or not _HOST_NAME.fullmatch(name) or name.rpartition(".")[2].isdigit():
+            raise ValueError(
+                f"{text!r} must be a name such as desk.example.org, or an IP address: without a "
+                "scheme, a port or a wildcard, and in ASCII (xn--…)"
+            ) from None
+        return name
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
 class DaemonSettings(NamedTuple):
     """How to start a daemon.
 
@@ -47,6 +80,7 @@ class DaemonSettings(NamedTuple):
     run, ``digest`` is that of its content. ``plugins`` are the plugin files (``PluginFile``) that
     are trusted. ``opens_page``: open the web page in a browser once the daemon serves.
     ``logs_to_state``: log to a file of the state once the root is locked, not to standard error.
+    ``names``: further names by which clients call the daemon, through a proxy or a mesh.
     ``notify_socket``: where systemd waits for the notification that it serves (sd_notify); empty:
     nowhere.
     """
@@ -67,6 +101,7 @@ class DaemonSettings(NamedTuple):
     opens_page: bool = False
     logs_to_state: bool = False
     notify_socket: str = ""
+    names: tuple[str, ...] = ()
 
 
 class JoinSettings(NamedTuple):

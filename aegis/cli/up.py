@@ -15,7 +15,7 @@ import click
 
 from aegis.cli.config import print_errors
 from aegis.cli.gc_pause import gc_paused
-from aegis.cli.grammar.addresses import listen_address
+from aegis.cli.grammar.addresses import listen_address, page_names
 from aegis.cli.grammar.click_commands import WholeRange
 from aegis.cli.grammar.click_options import DIRECTORY, here, root_before
 from aegis.cli.printing.formatting import escaped_line, print_lines, print_notice
@@ -33,6 +33,14 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option("--root", type=DIRECTORY, help="Serve exactly this directory.")
 @click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 @click.option("--port", type=_PORTS, help=_PORT_HELP)
+@click.option(
+    "--name",
+    "names",
+    metavar="HOST",
+    multiple=True,
+    callback=page_names,
+    help="Accept this host name too: of a reverse proxy or a mesh. Can be given several times.",
+)
 @click.option("--log-level", type=_LEVELS, default="info", show_default=True, help=_LEVEL_HELP)
 @click.option("--clean", is_flag=True, help="Do not restart terminals; their histories are kept.")
 @click.option(

@@ -60,6 +60,7 @@ class Address:
 
     ``fall_back``: if the port is taken, choose another one. ``find_socket`` chooses the path of the
     socket anew, when its directory is gone; it raises ``StartupError`` if there is none.
+    ``names`` are further names by which clients call it.
     """
 
     host: str
@@ -68,6 +69,7 @@ class Address:
     fall_back: bool = False
     is_bound: bool = False
     find_socket: Callable[[], Path] | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -145,7 +147,7 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         self._mcp = mcp = LazyMcp(port, version=self._version)
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
-        hosts = allowed_hosts(self._address.host)
+        hosts = allowed_hosts(self._address.host, self._address.names)
         web = None if self._pages is None else Site(self._pages, hosts)
         routes = Routes(
             identify=partial(self._identify, self.context.system),

@@ -122,3 +122,41 @@ def test_a_page_can_send_no_line_of_json_to_the_port(daemon: DaemonProcess) -> N
 def assert_no_intruder(daemon: DaemonProcess) -> None:
     names = [info["name"] for info in daemon.call("term_list")["result"]]
     assert "intruder" not in names
+
+
+NAMED = [
+    ("desk.example", "", 200),
+    ("desk.example:8443", "https://desk.example:8443", 200),
+    ("desk.example", "https://desk.example", 200),
+    ("desk.example", "http://desk.example", 200),
+    ("a.desk.example", "", 421),
+    ("desk.example.evil.example", "", 421),
+    ("desk.example.", "", 421),
+    ("evil.example", "https://desk.example", 421),
+    ("desk.example", "https://evil.example", 403),
+    ("desk.example", "https://a.desk.example", 403),
+    ("desk.example", "https://desk.example:8443", 403),
+    ("localhost", "https://localhost", 403),
+    ("localhost", "https://desk.example", 403),
+]
+
+
+def test_a_further_name_opens_the_daemon_to_that_name_only(own_daemon: DaemonProcess) -> None:
+    """``--name``: what a proxy says about the client (X-Forwarded-…) changes nothing."""
+    own_daemon.start("--port", "0", "--name", "desk.example")
+    forged = {
+        "x_forwarded_host": "desk.example",
+        "x_forwarded_proto": "https",
+        "forwarded": "host=desk.example;proto=https",
+    }
+    for host, origin, status in NAMED:
+        with tcp(own_daemon) as raw:
+            raw.host = host
+            assert raw.request("GET", "/health", origin=origin, **forged)[0] == status, host
+        with tcp(own_daemon) as raw:
+            raw.host = host
+            expected = 101 if status == 200 else status
+            assert raw.upgrade(origin=origin, **bearer(own_daemon), **forged) == expected, host
+        with tcp(own_daemon) as raw:  # a name is no key
+            raw.host = host
+            assert raw.request("POST", "/mcp", SPAWN, origin=origin, **forged)[0] != 200

@@ -1,10 +1,10 @@
-"""Callbacks of click that parse ``HOST:PORT``."""
+"""Callbacks of click that parse ``HOST:PORT``, and names of hosts."""
 
 from __future__ import annotations
 
 import click
 
-from aegis.settings import NodesAddress, nodes_address
+from aegis.settings import NodesAddress, host_names, nodes_address
 
 
 def listen_address(
@@ -20,6 +20,14 @@ def join_address(_: click.Context, param: click.Parameter, text: str) -> NodesAd
     if not address.port:
         raise click.BadParameter("port 0 cannot be connected to", param=param)
     return address
+
+
+def page_names(_: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Parse further names of the daemon. Raises ``click.BadParameter``."""
+    try:
+        return host_names(texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from None
 
 
 def _address(param: click.Parameter, text: str) -> NodesAddress:

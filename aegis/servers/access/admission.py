@@ -17,6 +17,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 """Name in lower case, value; one pair for each line."""
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_PORTS = {"http": "80", "https": "443"}
 TOKEN_PARAMETERS = frozenset({"token", "access_token", "key", "secret"})
 
 
@@ -28,10 +29,13 @@ class ErrorResponse:
     sentence: str
 
 
-def allowed_hosts(bound_host: str) -> frozenset[str]:
-    """Return the accepted values of Host when listening on ``bound_host``, a name or an address."""
+def allowed_hosts(bound_host: str, names: Iterable[str] = ()) -> frozenset[str]:
+    """Return the accepted values of Host when listening on ``bound_host``, a name or an address.
+
+    ``names`` are further ones (``host_names``).
+    """
     bracketed = f"[{bound_host}]" if ":" in bound_host else bound_host
-    return LOOPBACK_HOSTS | {bracketed.lower()}
+    return LOOPBACK_HOSTS | {bracketed.lower(), *names}
 
 
 def turned_away(headers: Headers, query: bytes, hosts: frozenset[str]) -> ErrorResponse | None:
@@ -161,11 +165,15 @@ def _same_origin(origin: str, host: list[str]) -> bool:
         parts = urlsplit(origin)
     except ValueError:
         return False
-    if parts.scheme != "http" or parts.path or parts.query or parts.fragment:
+    if parts.scheme not in _PORTS or parts.path or parts.query or parts.fragment or len(host) != 1:
         return False
-    return len(host) == 1 and _with_port(parts.netloc) == _with_port(host[0])
+    # A proxy may speak TLS for a name. At a loopback name, a page of https is another program's.
+    if parts.scheme == "https" and host_name(host[0]) in LOOPBACK_HOSTS:
+        return False
+    port = _PORTS[parts.scheme]
+    return _with_port(parts.netloc, port) == _with_port(host[0], port)
 
 
-def _with_port(authority: str) -> tuple[str, str]:
+def _with_port(authority: str, default: str) -> tuple[str, str]:
     name, port = _split_authority(authority)
-    return name, port or "80"
+    return name, port or default

@@ -193,7 +193,12 @@ class Site:
     def _cookie(self, login: PageLogin, headers: Headers) -> str:
         host = "".join(values(headers, b"host"))
         name = cookie_name(host, is_view=login.page.view is not None)
-        return f"{name}={login.cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={PAGE_S:.0f}"
+        # The browser says by which scheme it reached the page: a header of a proxy that says so
+        # could be anybody's.
+        is_tls = any(each.startswith("https:") for each in values(headers, b"origin"))
+        secure = "; Secure" if is_tls else ""
+        of_page = f"HttpOnly; SameSite=Strict; Path=/; Max-Age={PAGE_S:.0f}{secure}"
+        return f"{name}={login.cookie}; {of_page}"
 
 
 async def _read_little(receive: Receive) -> bytes:

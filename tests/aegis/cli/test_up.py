@@ -70,6 +70,16 @@ def test_nodes_are_taken_only_where_that_is_said(
     assert [each.nodes_address for each in started] == [None, NodesAddress("::1", 0)]
 
 
+def test_further_names_are_checked(
+    invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
+) -> None:
+    invoke("up", "--name", "Desk.example.org", "--name", "100.64.0.7")
+    assert started == [DaemonSettings(tmp_path, names=("desk.example.org", "100.64.0.7"))]
+    refused = invoke("up", "--name", "https://desk.example.org")
+    assert refused.exit_code == 2
+    assert "without a scheme" in refused.stderr
+
+
 def test_debugging_shows_everything(
     invoke: Invoke, started: list[DaemonSettings], tmp_path: Path
 ) -> None:

@@ -64,6 +64,46 @@ def test_the_bound_host_is_answered_to_as_well(bound: str, host: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "is_known"),
+    [
+        ("desk.example.org", True),
+        ("DESK.example.org:443", True),
+        ("[fd7a::1]:8420", True),
+        ("localhost:8420", True),
+        ("a.desk.example.org", False),
+        ("desk.example.org.evil.example", False),
+        ("desk.example.org.", False),
+        ("example.org", False),
+        ("xdesk.example.org", False),
+    ],
+)
+def test_a_further_name_is_accepted_exactly(host: str, is_known: bool) -> None:
+    hosts = allowed_hosts("127.0.0.1", ("desk.example.org", "[fd7a::1]"))
+    assert (host_refusal([host], hosts) is None) is is_known
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "is_own"),
+    [
+        ("https://desk.example.org", "desk.example.org", True),
+        ("https://desk.example.org", "desk.example.org:443", True),
+        ("https://desk.example.org:8443", "desk.example.org:8443", True),
+        ("http://desk.example.org:8420", "desk.example.org:8420", True),
+        ("https://desk.example.org", "desk.example.org:80", False),
+        ("https://desk.example.org", "desk.example.org:8420", False),
+        ("http://desk.example.org", "desk.example.org:443", False),
+        ("https://evil.example", "desk.example.org", False),
+        ("wss://desk.example.org", "desk.example.org", False),
+        ("https://localhost", "localhost", False),
+        ("https://127.0.0.1:8420", "127.0.0.1:8420", False),
+        ("https://[::1]", "[::1]", False),
+    ],
+)
+def test_a_proxy_may_speak_tls_for_a_name(origin: str, host: str, is_own: bool) -> None:
+    assert (origin_refusal([origin], [host]) is None) is is_own
+
+
+@pytest.mark.parametrize(
     ("origin", "host"),
     [
         ("http://127.0.0.1:8420", "127.0.0.1:8420"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aegis.servers.access.admission import ErrorResponse
+from aegis.servers.access.admission import ErrorResponse, allowed_hosts
 from aegis.servers.access.pages import open_pages
 from aegis.servers.web.site import Site
 
@@ -101,6 +102,34 @@ async def test_what_is_not_served_is_refused(
     site: Site, path: str, method: str, headers: tuple[tuple[bytes, bytes], ...], status: int
 ) -> None:
     assert (await get(site, path, *headers, method=method))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_secure"), [(b"https://desk.example", True), (b"http://desk.example", False)]
+)
+async def test_a_cookie_of_a_page_that_was_reached_by_tls_is_for_tls_only(
+    tmp_path: Path, origin: bytes, is_secure: bool
+) -> None:
+    (tmp_path / "state").mkdir()
+    pages = open_pages(tmp_path / "state")
+    site = Site(pages, allowed_hosts("127.0.0.1", ("desk.example",)), tmp_path)
+    body = json.dumps({"code": pages.new_code()[0]}).encode()
+    # A header that a proxy would set, and anybody can: it decides nothing.
+    forged = (b"x-forwarded-proto", b"http" if is_secure else b"https")
+    headers = [(b"host", b"desk.example"), (b"origin", origin), forged]
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    scope = {"method": "POST", "path": "/login", "query_string": b"", "headers": headers}
+    assert await site.serve(scope, receive, send) is None
+    cookie = dict(sent[0]["headers"])[b"set-cookie"].decode()
+    assert ("; Secure" in cookie) is is_secure
+    assert "; HttpOnly; SameSite=Strict; Path=/" in cookie
 
 
 async def test_a_foreign_host_gets_no_page(site: Site) -> None:
