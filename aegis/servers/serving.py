@@ -31,6 +31,7 @@ from aegis.servers.gateway.gateway import Routes, serve_gateway
 from aegis.servers.gateway.http_app import HttpApp
 from aegis.servers.gateway.open_connections import MAX_CONNECTIONS, Limits, OpenConnections
 from aegis.servers.gateway.sockets import port_of, tcp_listeners, unix_listener
+from aegis.servers.gateway.uploads import Uploads
 from aegis.servers.mcp.lazy import LazyMcp
 from aegis.servers.streams.event_hub import EventHub
 from aegis.servers.streams.sources import Sources
@@ -148,10 +149,13 @@ class Gateway(Actor[ResourceChanged | TerminalItem | CommandItem]):
         await self.context.start(mcp.run)
         self.context.register("service", "resources")
         hosts = allowed_hosts(self._address.host, self._address.names)
-        web = None if self._pages is None else Site(self._pages, hosts)
+        web, uploads = None, None
+        if self._pages is not None:
+            web, uploads = Site(self._pages, hosts), Uploads(self._pages, self._keys, hosts)
+            self.context.start_soon(uploads.run)
         routes = Routes(
             identify=partial(self._identify, self.context.system),
-            http=HttpApp(self._keys, hosts, mcp, web),
+            http=HttpApp(self._keys, hosts, mcp, web, uploads),
             websocket=partial(serve_websocket, context=context, hosts=hosts),
             lines=partial(serve_unix, context=context, mcp=mcp.converse),
             end_sessions=mcp.end_sessions,

@@ -17,6 +17,7 @@ import trio
 import aegis
 from aegis.client.line import CommandFailed, ConnectionLost
 from tests.aegis.agents.drivers.test_images import png
+from tests.attacks.test_uploads import upload
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.mcp_client import connect_mcp_to
 from tests.e2e.test_agents import STAND_IN, Team, agents_of
@@ -104,6 +105,20 @@ def test_an_image_reaches_the_agent_as_one_and_is_kept_once(
     assert str(kept) in team.daemon.cli("agent", "read", handle).stdout
     team.call("agent_purge", handle=handle)
     until(lambda: not kept.exists(), "it is deleted with the session")
+
+
+def test_what_a_page_has_uploaded_reaches_the_agent(team: Team, picture: Path) -> None:
+    handle = team.spawn("SAY ready", profile="acp")
+    team.has_outcomes(handle, "completed")
+    bearer: dict[str, str | None] = {"authorization": f"Bearer {team.daemon.endpoint.token}"}
+    _, image = upload(team.daemon, picture.read_bytes(), bearer, name="shot.png")
+    _, notes = upload(team.daemon, b"SAY inside", bearer, name="notes.md")
+    send(team, handle, "SAY look", images=[image["path"]], files=[notes["path"]])
+    team.has_outcomes(handle, *["completed"] * 2)
+    assert f"saw image/png {name_of(picture)}" in said(team, handle)
+    assert f"[file: {notes['path']}, 10 bytes]" in team.entries(handle, "turn_opened")[-1]["text"]
+    team.call("agent_purge", handle=handle)
+    assert Path(notes["path"]).read_bytes() == b"SAY inside"
 
 
 def test_the_command_line_takes_an_image_of_its_input_and_files(team: Team, picture: Path) -> None:

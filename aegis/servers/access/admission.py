@@ -146,6 +146,18 @@ def cookie_value(headers: Headers, name: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
+def page_cookies(headers: Headers) -> list[str]:
+    """Return the cookies of a page of this daemon; none if the request has no Origin header.
+
+    ``turned_away`` compares the Origin.
+    """
+    listed = list(headers)
+    if not values(listed, b"origin"):
+        return []
+    host = "".join(values(listed, b"host"))
+    return [cookie_value(listed, cookie_name(host, is_view=is_view)) for is_view in (False, True)]
+
+
 def _split_authority(authority: str) -> tuple[str, str | None]:
     text = authority.lower()
     if text.startswith("["):

@@ -30,6 +30,7 @@ from aegis.servers.access.auth import Keys
 from aegis.servers.calls import Identity, one_sentence
 from aegis.servers.gateway.http1 import RequestHead
 from aegis.servers.gateway.http_server import Exchange
+from aegis.servers.gateway.uploads import UPLOAD_PATH, Uploads
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -78,12 +79,16 @@ class Web(Protocol):
 
 @attrs.frozen
 class HttpApp:
-    """The server of requests; ``hosts`` are the accepted host names, ``web`` serves the page."""
+    """The server of requests; ``hosts`` are the accepted host names, ``web`` serves the page.
+
+    ``uploads`` takes the files that a page sends.
+    """
 
     keys: Keys
     hosts: frozenset[str]
     mcp: Mcp
     web: Web | None = None
+    uploads: Uploads | None = None
 
     async def __call__(self, exchange: Exchange) -> None:
         """Serve one request."""
@@ -97,6 +102,11 @@ class HttpApp:
         path, receive, send = unquote(exchange.head.path), exchange.receive, exchange.send
         if self.web is not None and await self.web.serves(path):
             refusal = await self.web.serve(exchange.scope(), receive, send)
+            if refusal is not None:
+                await answer(refusal, send)
+            return
+        if path == UPLOAD_PATH and self.uploads is not None:
+            refusal = await self.uploads.serve(exchange)
             if refusal is not None:
                 await answer(refusal, send)
             return

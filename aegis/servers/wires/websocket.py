@@ -17,10 +17,8 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_st
 from aegis.errors import AegisError
 from aegis.servers.access.admission import (
     ErrorResponse,
-    Headers,
     bearer_token,
-    cookie_name,
-    cookie_value,
+    page_cookies,
     turned_away,
     values,
 )
@@ -111,18 +109,6 @@ def admit(head: RequestHead, keys: Keys, hosts: frozenset[str]) -> Identity | Er
     token = bearer_token(head.headers)
     identity = None if token is None else keys.identity_of_token(token)
     return identity or ErrorResponse(401, "the token in the Authorization header is not valid")
-
-
-def page_cookies(headers: Headers) -> list[str]:
-    """Return the cookies of a page of this daemon; none if the request has no Origin header.
-
-    ``admit`` has compared the Origin.
-    """
-    listed = list(headers)
-    if not values(listed, b"origin"):
-        return []
-    host = "".join(values(listed, b"host"))
-    return [cookie_value(listed, cookie_name(host, is_view=is_view)) for is_view in (False, True)]
 
 
 async def _handshake(nursery: trio.Nursery, stream: ClientStream) -> WebSocketConnection | None:
