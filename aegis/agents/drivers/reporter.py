@@ -6,11 +6,12 @@ import math
 from collections import deque
 from typing import Any
 
+import attrs
 import trio
 
 from actors import AskError, MailboxFull, Ref
 from aegis.agents.messages import DriverEvents, DriverReport
-from aegis.protocol.agent_events import AgentEvent
+from aegis.protocol.agent_events import AgentEvent, AssistantText, AssistantThinking
 
 BATCH = 256
 """The maximum number of events in one report."""
@@ -21,6 +22,12 @@ MAX_PENDING = 1024
 MAX_PENDING_BYTES = 4 * 1024 * 1024
 """The same for the bytes of output that were read while reports were pending."""
 
+GATHER_S = 0.2
+"""Seconds for which the parts of one text are gathered: an agent may send it word by word."""
+
+MAX_GATHERED_CHARS = 16 * 1024
+"""The parts of a text that become one event."""
+
 RETRY_S = 0.05
 """The pause before a report is sent again to a session whose mailbox was full."""
 
@@ -29,7 +36,9 @@ class Reporter:
     """Sends reports to a session, one at a time. ``run`` must run in a task.
 
     Events are collected while a report is being handled: batches are small while the session is
-    fast, and large while it is slow. ``on_lost`` is set when the session has stopped or crashed.
+    fast, and large while it is slow. The parts of one text that follow each other become one event;
+    the first is sent at once, the others some times a second. ``on_lost`` is set when the session
+    has stopped or crashed.
     """
 
     def __init__(self, session: Ref[Any], launch: int, on_lost: trio.Event) -> None:
@@ -38,6 +47,8 @@ class Reporter:
         self._pending: deque[AgentEvent | DriverReport] = deque()
         self._changed = trio.Event()
         self._is_sending = False
+        self._last: AgentEvent | DriverReport | None = None  # what was sent
+        self._sent_at = -math.inf
         self._empty_at = 0  # the position in the output at which nothing was pending
         self.on_lost = on_lost
         self.is_lost = False
@@ -76,6 +87,7 @@ class Reporter:
         while not self.is_lost:
             while not self._pending:
                 await self._changed.wait()
+            await self._gather()
             self._is_sending = True
             report = self._next()
             self._notify()
@@ -83,17 +95,29 @@ class Reporter:
             self._is_sending = False
             self._notify()
 
+    async def _gather(self) -> None:
+        """Wait for further parts of a text of which one was sent a moment ago."""
+        with trio.move_on_at(self._sent_at + GATHER_S):
+            while len(self._pending) == 1 and _joined(self._last, self._pending[0]) is not None:
+                await self._changed.wait()
+
     def _add(self, item: AgentEvent | DriverReport) -> None:
-        if not self.is_lost:
+        if self.is_lost:
+            return
+        joined = _joined(self._pending[-1], item) if self._pending else None
+        if joined is None:
             self._pending.append(item)
-            self._notify()
+        else:
+            self._pending[-1] = joined
+        self._notify()
 
     def _notify(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
     def _next(self) -> DriverReport:
-        first = self._pending.popleft()
+        first = self._last = self._pending.popleft()
+        self._sent_at = trio.current_time()
         if isinstance(first, DriverReport):
             return first
         events: list[AgentEvent] = [first]
@@ -102,7 +126,7 @@ class Reporter:
             if isinstance(item, DriverReport):
                 break
             events.append(item)
-            self._pending.popleft()
+            self._last = self._pending.popleft()
         return DriverEvents(launch=self._launch, events=tuple(events))
 
     async def _send(self, report: DriverReport) -> None:
@@ -118,3 +142,19 @@ class Reporter:
                 return
             else:
                 return
+
+
+def _joined(
+    before: AgentEvent | DriverReport | None, item: AgentEvent | DriverReport
+) -> AgentEvent | None:
+    """Return two parts of one text as one; None if they are not."""
+    match before, item:
+        case AssistantText(aborted=False), AssistantText(aborted=False):
+            is_same = before.message == item.message
+        case AssistantThinking(), AssistantThinking():
+            is_same = True
+        case _:
+            return None
+    if not is_same or len(before.text) + len(item.text) > MAX_GATHERED_CHARS:
+        return None
+    return attrs.evolve(before, text=before.text + item.text)

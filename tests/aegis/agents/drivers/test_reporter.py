@@ -12,9 +12,16 @@ import trio
 
 from actors import Actor, ChildSpec, MailboxSpec, Ref, Restart, SupervisorSpec, open_system
 from aegis.agents.drivers.harness import Capabilities
-from aegis.agents.drivers.reporter import BATCH, MAX_PENDING, MAX_PENDING_BYTES, Reporter
+from aegis.agents.drivers.reporter import (
+    BATCH,
+    GATHER_S,
+    MAX_GATHERED_CHARS,
+    MAX_PENDING,
+    MAX_PENDING_BYTES,
+    Reporter,
+)
 from aegis.agents.messages import DriverEnded, DriverEvents, DriverReady, DriverReport
-from aegis.protocol.agent_events import AssistantText
+from aegis.protocol.agent_events import AgentEvent, AssistantText, AssistantThinking, Result
 
 READY = DriverReady(launch=1, conversation="c", capabilities=Capabilities())
 ENDED = DriverEnded(launch=1, reason="it ended", exit_code=0)
@@ -71,7 +78,7 @@ async def reporting(gate: Gate, capacity: int = 64) -> AsyncIterator[tuple[Repor
 
 
 def text(number: int) -> AssistantText:
-    return AssistantText(text=str(number))
+    return AssistantText(text=str(number), message=str(number))
 
 
 async def has_room(reporter: Reporter, position: int) -> bool:
@@ -102,6 +109,52 @@ async def test_reports_and_events_keep_their_order_and_events_are_joined() -> No
     assert sizes == [3, BATCH, 1]
     assert isinstance(gate.taken[2], DriverEvents)
     assert gate.taken[2].events == tuple(map(text, range(BATCH)))
+
+
+async def test_the_parts_of_a_text_become_few_events_and_the_first_is_sent_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    gate = Gate()
+    async with reporting(gate) as (reporter, _):
+        begun = trio.current_time()
+        for number in range(400):  # ten seconds, word by word
+            reporter.add_event(AssistantText(text=f"{number} ", message="m"))
+            await trio.sleep(1 / 40)
+            assert number or len(gate.taken) == 1
+        reporter.add_event(Result(messages=[], ok=True, reason="completed"))
+        await reporter.flushed()
+        assert trio.current_time() - begun < 10.1  # what is no text waits for nothing
+    events = [event for report in gate.taken for event in events_of(report)]
+    assert isinstance(events.pop(), Result)
+    parts = [event.text for event in events if isinstance(event, AssistantText)]
+    assert "".join(parts) == "".join(f"{number} " for number in range(400))
+    assert len(parts) == len(events) <= 10 / GATHER_S + 2
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (AssistantText(text="a", message="m"), AssistantText(text="b", message="n")),
+        (AssistantText(text="a", aborted=True), AssistantText(text="b")),
+        (AssistantText(text="a"), AssistantText(text="b", aborted=True)),
+        (AssistantText(text="a"), AssistantThinking(text="b")),
+        (AssistantText(text="a" * MAX_GATHERED_CHARS), AssistantText(text="b")),
+    ],
+)
+async def test_other_texts_are_events_of_their_own(one: AgentEvent, two: AgentEvent) -> None:
+    gate = Gate(is_open=False)
+    async with reporting(gate) as (reporter, _):
+        reporter.add(READY)
+        await gate.begun.wait()
+        reporter.add_event(one)
+        reporter.add_event(two)
+        gate.is_open.set()
+        await reporter.flushed()
+    assert events_of(gate.taken[1]) == (one, two)
+
+
+def events_of(report: DriverReport) -> tuple[AgentEvent, ...]:
+    return report.events if isinstance(report, DriverEvents) else ()
 
 
 async def test_the_number_of_pending_reports_is_bounded() -> None:
