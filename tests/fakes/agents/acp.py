@@ -88,6 +88,7 @@ class Acp:
         self._conduct = Conduct(wire, self._say)
         self._ids = itertools.count(0)
         self._sessions = itertools.count(1)
+        self._messages = itertools.count(1)
         self._session = ""
         self._mode = "auto"
         self._login = ""
@@ -112,7 +113,8 @@ class Acp:
 
     def _say(self, text: str) -> None:
         content = {"type": "text", "text": text}
-        self._update("agent_message_chunk", content=content, messageId="msg_1")
+        id_ = f"msg_{next(self._messages)}"
+        self._update("agent_message_chunk", content=content, messageId=id_)
 
     def _config(self) -> list[Json]:
         choices = [{"value": mode, "name": mode} for mode in MODES]
