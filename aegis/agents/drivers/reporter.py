@@ -107,9 +107,9 @@ class Reporter:
         joined = _joined(self._pending[-1], item) if self._pending else None
         if joined is None:
             self._pending.append(item)
+            self._notify()
         else:
             self._pending[-1] = joined
-        self._notify()
 
     def _notify(self) -> None:
         self._changed.set()

@@ -81,8 +81,8 @@ class SmallMachine:
         match frame:
             case {"type": "control_response", "response": {"request_id": "1"}}:
                 return [AgentReady(conversation="c", capabilities=Capabilities())]
-            case {"type": "assistant", "message": {"content": [{"text": str(text)}]}}:
-                return [Emit(AssistantText(text=text))]
+            case {"type": "assistant", "message": {"id": id_, "content": [{"text": str(text)}]}}:
+                return [Emit(AssistantText(text=text, message=str(id_)))]
             case {"type": "result", "user_message_uuids": uuids, "is_error": is_error}:
                 return [Emit(Result(messages=uuids, ok=not is_error, reason=""))]
             case {"type": "control_request", "request_id": id_, "request": {"tool_name": name}}:
