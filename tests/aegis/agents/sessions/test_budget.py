@@ -1,4 +1,4 @@
-"""The limits on the cost of a session hold its turns back, and lose no message."""
+"""The limits on cost and usage hold a session's turns back, lose no message, and are shown."""
 
 from __future__ import annotations
 
@@ -92,3 +92,14 @@ def test_a_session_waits_while_its_tree_may_not_work_and_continues_by_itself() -
     assert first.phase() is SessionPhase.IDLE
     first.give(SessionMachine.timer_fired, "limit", at=86_401.0)
     assert first.phase() is SessionPhase.WORKING
+
+
+def test_a_usage_limit_is_shown_until_its_end_and_not_only_until_its_timer() -> None:
+    case = Case().working()
+    limit = ev.RateLimit(status="rejected", resets_at=100.0)
+    case.give(SessionMachine.heard, limit, at=10.0).result(ok=False, reason="api_error")
+    case.now = 99.9
+    assert (shown(case).state, shown(case).limited_until) == ("limited", "1970-01-01T00:01:40.000Z")
+    case.now = 100.0  # the timer runs out a moment later
+    assert case.session.limited_until is not None
+    assert (shown(case).state, shown(case).limited_until) == ("idle", None)
