@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 import trio
 
 import aegis
+from aegis.agents.drivers.reporter import GATHER_S
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.errors import CommandFailed
 from aegis.protocol.agent_events import AssistantText
 from aegis.protocol.agent_streams import AgentItem, AgentsItem
 from tests.e2e.harness import GUARD_S, DaemonProcess
 from tests.e2e.streams import Refused, Stream, StreamEnded, cost, stream_client
-from tests.e2e.test_agents import Team, agents_of
+from tests.e2e.test_agents import Team, acp_profile, agents_of, open_request
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -408,3 +410,39 @@ def test_the_blocking_client_yields_the_sessions_and_then_each_that_changes(team
         next_of(first, "closed")
         other.agents.purge(second)
         next_of(second, "closed")
+
+
+def words(count: int) -> str:
+    return "".join(f"w{number} " for number in range(count))
+
+
+def test_a_text_that_comes_word_by_word_is_stored_in_few_entries_and_before_what_follows(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    begun = time.monotonic()
+    handle = team.spawn("WORDS 100 40\nASK touch x\nSAY done", profile="acp")
+    request = open_request(team)
+    parts = team.texts(handle)
+    assert "".join(parts) == words(100)  # all of it, once the agent asks
+    assert len(parts) <= (time.monotonic() - begun) / GATHER_S + 2
+    fields = {"digest": request["digest"], "answer": "allow", "scope": "once"}
+    team.call("request_answer", id=request["id"], **fields)
+    team.has_outcomes(handle, "completed")
+    assert team.texts(handle) == [*parts, "done"]
+    own_daemon.stop()
+
+
+def test_the_parts_of_a_text_that_were_shown_are_there_after_a_kill(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    handle = team.spawn("WORDS 4000 40", profile="acp")
+    until(lambda: len(team.texts(handle)) >= 5, "several parts are shown")
+    shown = team.texts(handle)
+    own_daemon.kill()
+    own_daemon.start("--port", "0", "--trust")
+    kept = team.texts(handle)
+    assert kept[: len(shown)] == shown
+    assert words(4000).startswith("".join(kept))
+    own_daemon.stop()

@@ -3,7 +3,7 @@
 Like real ones it starts in a mode that asks nobody, its request ids begin with 0, and the first
 option of a permission allows for ever.
 
-SAY text      a chunk of a message
+SAY text      a message of one chunk
 ASK command   a shell call that needs a permission
 CHOOSE command  the same, with two options that allow once; SAY the id of the chosen one
 READ path     a chunk with the text of a file of the client, or its error
@@ -19,7 +19,8 @@ MCP tool json call a tool at the URL of its MCP server; SAY the result
 PERMIT tool json  ask for the permission of a call of our tool; SAY the chosen option
 HANG          go on until the turn is cancelled
 LOGIN         a chunk with the method that it was authenticated by
-FLOOD n size  n chunks, padded to this size if given
+FLOOD n size  n messages, padded to this size if given
+WORDS n rate  a message of n words, a chunk for each, so many a second
 ENVIRON       a chunk with the environment and the arguments
 
 ``STAND_IN_LOGINS`` are its methods to authenticate by, as JSON: it begins no conversation before.
@@ -111,10 +112,12 @@ class Acp:
         params = {"sessionId": self._session, "update": {"sessionUpdate": kind, **parts}}
         self._wire.send({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
-    def _say(self, text: str) -> None:
-        content = {"type": "text", "text": text}
+    def _say(self, *chunks: str, pause_s: float = 0.0) -> None:
         id_ = f"msg_{next(self._messages)}"
-        self._update("agent_message_chunk", content=content, messageId=id_)
+        for text in chunks:
+            content = {"type": "text", "text": text}
+            self._update("agent_message_chunk", content=content, messageId=id_)
+            time.sleep(pause_s)
 
     def _config(self) -> list[Json]:
         choices = [{"value": mode, "name": mode} for mode in MODES]
@@ -202,6 +205,9 @@ class Acp:
         elif word == "FLOOD":
             for text in flood(rest):
                 self._say(text)
+        elif word == "WORDS":
+            count, rate = map(int, rest.split())
+            self._say(*(f"w{number} " for number in range(count)), pause_s=1 / rate)
         elif word == "ENVIRON":
             self._say(environment_text())
         elif word == "MCP":
