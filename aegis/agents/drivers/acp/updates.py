@@ -285,6 +285,7 @@ class Updates:
         self._own_title = own_title
         self._calls: dict[str, _ToolCall] = {}
         self._terminals: dict[str, None] = {}
+        self._unnamed = 0  # the messages that the agent gave no id
 
     def own_terminal(self, terminal: str) -> None:
         """Note a terminal that was created for the agent: only such ones are shown."""
@@ -301,10 +302,33 @@ class Updates:
             case "plan":
                 return [Plan(steps=[_step(each) for each in items(update.get("entries"))])]
             case "agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk":
-                return [_chunk(kind, update)]
+                return [self._chunk(kind, update)]
             case "session_info_update":
                 return [_thread_state(update) or Unknown(kind=kind, raw=update)]
         return [Unknown(kind=kind or "session/update", raw=update)]
+
+    def _chunk(self, kind: str, update: dict[str, Any]) -> AgentEvent:
+        text = block_text(update.get("content"))
+        if not text:
+            return Unknown(kind=kind, raw=update)
+        parent = _parent(update)
+        match kind:
+            case _ if parent:
+                return ToolProgress(id=parent, text=text)
+            case "agent_thought_chunk":
+                return AssistantThinking(text=text)
+            case "user_message_chunk":
+                self._unnamed += 1
+                return UserMessage(text=text)
+        return AssistantText(text=text, message=self._message(update))
+
+    def _message(self, update: dict[str, Any]) -> str:
+        """Return the id of a chunk's message. gemini and kimi give none: theirs get one here."""
+        named = string(update.get("messageId"))
+        if not named and is_notice(update):
+            named = f"notice-{self._unnamed}"
+        self._unnamed += bool(named)
+        return named or f"text-{self._unnamed}"
 
     def call(self, fields: dict[str, Any]) -> list[AgentEvent]:
         """Return the events of a tool call's fields; none if they name no call.
@@ -324,6 +348,7 @@ class Updates:
         if is_new and use.title == TODO_TITLE and "todos" in use.input:
             events.append(Plan(steps=[_step(each) for each in items(use.input["todos"])]))
         self._remember(call)
+        self._unnamed += is_new or is_done
         if is_done:
             return [*events, _result(id_, fields, use.parent)]
         return [*events, *self._progress(id_, fields, is_new=is_new)]
@@ -376,6 +401,7 @@ class Updates:
         """
         open_ = [id_ for id_, call in self._calls.items() if not call.is_done]
         self._calls.clear()
+        self._unnamed += 1
         return [ToolResult(id=each, text=NO_RESULT, is_error=True) for each in open_]
 
 
@@ -383,21 +409,6 @@ def is_notice(update: dict[str, Any]) -> bool:
     """Whether a message is a notice of the program, not of the model (claude-agent-acp)."""
     claude = mapping(mapping(update.get("_meta")).get("claudeCode"))
     return claude.get("kind") == "informational"
-
-
-def _chunk(kind: str, update: dict[str, Any]) -> AgentEvent:
-    text = block_text(update.get("content"))
-    if not text:
-        return Unknown(kind=kind, raw=update)
-    parent = _parent(update)
-    match kind:
-        case _ if parent:
-            return ToolProgress(id=parent, text=text)
-        case "agent_thought_chunk":
-            return AssistantThinking(text=text)
-        case "user_message_chunk":
-            return UserMessage(text=text)
-    return AssistantText(text=text, message=string(update.get("messageId")))
 
 
 def is_failure(update: dict[str, Any]) -> bool:

@@ -120,6 +120,17 @@ def test_replayed_messages_are_no_events(name: str) -> None:
     assert name in FAILS or "after load" in texts
 
 
+@pytest.mark.parametrize(
+    "name", ["acp_claude_cancel", "acp_gemini_cancel", "acp_kimi_cancel", "acp_opencode_cancel"]
+)
+def test_the_words_of_a_stream_are_one_message(name: str) -> None:
+    texts: dict[str, str] = {}
+    for each in played(name).events:
+        if isinstance(each, AssistantText):
+            texts[each.message] = texts.get(each.message, "") + each.text
+    assert len([each for each in texts.values() if each.startswith("w0 w1 ")]) == 2
+
+
 @pytest.mark.parametrize("name", names())
 def test_tool_results_follow_the_use_of_their_tool(name: str) -> None:
     used = set()

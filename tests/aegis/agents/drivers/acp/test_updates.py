@@ -51,13 +51,13 @@ TEXT = {"type": "text", "text": "hi"}
             {"content": TEXT, "messageId": "m1"},
             AssistantText(text="hi", message="m1"),
         ),
-        ("agent_message_chunk", {"content": TEXT}, AssistantText(text="hi")),
+        ("agent_message_chunk", {"content": TEXT}, AssistantText(text="hi", message="text-0")),
         ("agent_thought_chunk", {"content": TEXT}, AssistantThinking(text="hi")),
         ("user_message_chunk", {"content": TEXT}, UserMessage(text="hi")),
         (
             "agent_message_chunk",
             {"content": {"type": "resource_link", "uri": "file:///a", "name": "a"}},
-            AssistantText(text="file:///a"),
+            AssistantText(text="file:///a", message="text-0"),
         ),
         (
             "plan",
@@ -130,6 +130,48 @@ def test_the_list_of_opencode_is_a_plan_each_time_that_it_is_written() -> None:
 def test_an_update_that_no_event_describes_is_kept(kind: str, fields: dict[str, Any]) -> None:
     raw = {"sessionUpdate": kind, **fields}
     assert take(kind, **fields) == [Unknown(kind=kind, raw=raw)]
+
+
+def chunks(*updates: tuple[str, dict[str, Any]]) -> list[str]:
+    """Return the texts of the messages that the updates are chunks of, a turn of them."""
+    parser, texts = Updates(), dict[str, str]()
+    for kind, fields in updates:
+        for event in parser.take({"sessionUpdate": kind, **fields}):
+            if isinstance(event, AssistantText):
+                texts[event.message] = texts.get(event.message, "") + event.text
+    return [*texts.values()]
+
+
+def said(text: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    return "agent_message_chunk", {"content": {"type": "text", "text": text}, **fields}
+
+
+NOTICE = {"_meta": {"claudeCode": {"kind": "informational"}}}
+CALL = ("tool_call", {"toolCallId": "c1", "title": "touch a", "kind": "execute"})
+DONE = ("tool_call_update", {"toolCallId": "c1", "status": "completed"})
+
+
+def test_chunks_without_an_id_are_one_message_until_something_else_comes() -> None:
+    thought = ("agent_thought_chunk", {"content": TEXT})
+    person = ("user_message_chunk", {"content": TEXT})
+    assert chunks(said("a "), said("b "), thought, said("c")) == ["a b c"]
+    assert chunks(said("a"), CALL, said("b"), DONE, said("c")) == ["a", "b", "c"]
+    assert chunks(said("a"), person, said("b")) == ["a", "b"]
+    named = {"messageId": "m1"}
+    assert chunks(said("a"), said("b", **named), said("c"), said("d")) == ["a", "b", "cd"]
+    assert chunks(said("a", **named), said("b", **named)) == ["ab"]
+    assert chunks(said("a", **NOTICE), said("b", **NOTICE), said("c")) == ["a", "b", "c"]
+
+
+def test_a_message_without_an_id_ends_with_its_turn() -> None:
+    updates = Updates()
+    kind, fields = said("a")
+    (first,) = updates.take({"sessionUpdate": kind, **fields})
+    updates.end_turn()
+    (second,) = updates.take({"sessionUpdate": kind, **fields})
+    assert isinstance(first, AssistantText)
+    assert isinstance(second, AssistantText)
+    assert first.message != second.message
 
 
 # Tool calls.
