@@ -84,7 +84,7 @@ def test_a_session_goes_on_once_its_spent_budget_is_raised(own_daemon: DaemonPro
     team.has_outcomes(handle, "completed", "completed")
     ask(team, handle, "SAY three")
     team.is_in(handle, "blocked")
-    assert "agent set --budget" in team.info(handle)["blocked"]["title"]
+    assert f"agent set {handle} --budget" in team.info(handle)["blocked"]["title"]
     raised = own_daemon.cli("agent", "set", handle, "--budget", "1", "--permission", "write")
     assert raised.returncode == 0, raised.stderr
     team.has_outcomes(handle, *["completed"] * 3)

@@ -95,7 +95,8 @@ def test_a_limit_that_holds_a_message_back_ends_the_wait(own_daemon: DaemonProce
     cli, handle = own_daemon.cli, team.spawn("SAY one", profile="poor")
     team.has_outcomes(handle, "completed")
     held = cli("agent", "send", handle, "--wait", "SAY two")
-    assert (held.returncode, "agent set --budget" in held.stderr) == (4, True), held.stderr
+    remedy = f"agent set {handle} --budget USD"
+    assert (held.returncode, remedy in held.stderr) == (4, True), held.stderr
     waiting = Waiting(own_daemon).for_(handle, turn=2)
     cli("agent", "set", handle, "--budget", "1")
     assert waiting.result(GUARD_S)["outcome"] in ("limit", "done")

@@ -109,7 +109,7 @@ class SessionBudget:
                 id=f"session:{session}/budget:{budget:g}/{mark}",
                 handle=self.settings.supervisor,
                 body=f"the agent {name!r} cost {after:.2f} of its {budget:.2f} USD; {next_one}: "
-                f"{REMEDY}",
+                f"{self._remedy()}",
             )
         ]
 
@@ -117,13 +117,14 @@ class SessionBudget:
         """Return the outputs while no turn may open; None if one may."""
         budget = self.settings.budget_usd
         if budget is not None and (cost or 0.0) >= budget:
-            self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {REMEDY}"
+            self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {self._remedy()}"
             return []
         self.reason = self.settings.refuse_work(now) or ""
         return [SetTimer(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
 
-
-REMEDY = "close it, or raise its budget with agent set --budget"
+    def _remedy(self) -> str:
+        name = self.settings.name()
+        return f"close it, or raise its budget with agent set {name} --budget USD"
 
 
 CHECK_S = 5.0

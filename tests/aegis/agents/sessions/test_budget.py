@@ -50,9 +50,9 @@ def test_a_budget_warns_at_80_percent_and_then_holds_every_further_turn() -> Non
     info = shown(case)
     assert info.state == "blocked"
     assert info.blocked is not None
-    assert (info.blocked.kind, info.blocked.title.split(":")[0]) == (
+    assert (info.blocked.kind, info.blocked.title) == (
         "limit",
-        "1.20 of 1.00 USD are spent",
+        "1.20 of 1.00 USD are spent: close it, or raise its budget with agent set ann --budget USD",
     )
 
 
