@@ -415,7 +415,8 @@ def _show_outcome(reply: Mapping[str, Any]) -> None:
             answer = f"request answer {request}" if request else f"agent show {agent}"
             print_notice(f"↳ {agent} needs you{escaped_line(why)}; aegis-actors {answer}")
         case "timeout":
-            print_notice(f"↳ {agent} continues; wait on with: aegis-actors agent wait {agent}")
+            state = escaped_line(why) or " continues"
+            print_notice(f"↳ {agent}{state}; wait on with: aegis-actors agent wait {agent}")
         case _:
             print_notice(f"↳ {agent}: {outcome}{escaped_line(why)}")
 

@@ -103,6 +103,9 @@ def test_a_person_takes_over_and_hands_back(shared: Shared) -> None:
     assert receipt["status"] == "queued"
     assert "waits until it is handed back" in receipt["notice"]
     assert "taken over" in team.daemon.cli("agent", "list").stdout
+    waited = team.daemon.cli("agent", "wait", handle, "--timeout", "0.1")
+    held = f"↳ ann: a person has taken it over, in terminal {terminal}; agent handback ann ends"
+    assert (waited.returncode, waited.stderr[: len(held)]) == (124, held)
     shared.types(terminal, "/exit")
     team.has_outcomes(handle, "completed", "completed")
     assert shared.said(handle) == ["hello", "heard hello"]

@@ -47,6 +47,7 @@ from aegis.agents.sessions.status import (
     SessionIdentity,
     StateReports,
     agent_info,
+    held_by_person,
 )
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter, read_durable
 from aegis.agents.sessions.turns import turn_uuid
@@ -170,6 +171,7 @@ class AgentSession(Actor[own.SessionMessage]):
             self._identity,
             self.context.start_soon,
             lambda wait: outcome_of(wait, self._session, self._info()),
+            lambda: "" if self._session.takeover is None else held_by_person(self._identity),
         )
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change

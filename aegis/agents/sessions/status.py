@@ -106,6 +106,14 @@ def takeover_terminal(identity: SessionIdentity) -> str:
     return name if is_name(name) else f"{TAKEOVER_PREFIX}{identity.id[:32]}"
 
 
+def held_by_person(identity: SessionIdentity) -> str:
+    """Return who has the conversation of a session that is taken over, and what ends that."""
+    return (
+        f"a person has taken it over, in terminal {takeover_terminal(identity)}; "
+        f"agent handback {identity.handle} ends that"
+    )
+
+
 def _blocked(
     identity: SessionIdentity, session: SessionMachine, request: Blocked | None
 ) -> Blocked | None:

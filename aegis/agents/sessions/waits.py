@@ -64,15 +64,21 @@ class _AgentWait:
 class AgentWaits:
     """The waits for the agent ``identity``; their times run in tasks of ``start_soon``.
 
-    ``outcome`` returns how a wait ends; a text that was said ends it as ``done``.
+    ``outcome`` returns how a wait ends; a text that was said ends it as ``done``. ``holder`` says
+    that a person has the conversation, for waits whose time is over; empty: nobody has.
     """
 
     def __init__(
-        self, identity: SessionIdentity, start_soon: Callable[..., object], outcome: Outcome
+        self,
+        identity: SessionIdentity,
+        start_soon: Callable[..., object],
+        outcome: Outcome,
+        holder: Callable[[], str] = str,
     ) -> None:
         self._identity = identity
         self._start_soon = start_soon
         self._outcome = outcome
+        self._holder = holder
         self._waits: list[_AgentWait] = []
 
     def take(self, request: WaitAgent, reply: Reply[AgentOutcome], said: str = "") -> None:
@@ -111,7 +117,7 @@ class AgentWaits:
             await trio.sleep_forever()
         if wait in self._waits:
             self._waits.remove(wait)
-            wait.reply.send(self._ends("timeout"))
+            wait.reply.send(self._ends("timeout", self._holder()))
 
     def _is_over(self, wait: _AgentWait) -> bool:
         """Answer a wait that has ended."""
@@ -129,8 +135,8 @@ class AgentWaits:
         wait.limit.cancel()
         return True
 
-    def _ends(self, outcome: WaitOutcome) -> AgentOutcome:
-        return AgentOutcome(handle=self._identity.handle, outcome=outcome)
+    def _ends(self, outcome: WaitOutcome, reason: str = "") -> AgentOutcome:
+        return AgentOutcome(handle=self._identity.handle, outcome=outcome, reason=reason)
 
 
 _OUTCOMES: dict[str, WaitOutcome] = {"completed": "done", "limited": "limit"}
