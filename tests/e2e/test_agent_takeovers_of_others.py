@@ -98,6 +98,10 @@ def test_another_conversation_is_the_agents_from_then_on(shared: Shared, kind: s
     shared.take(handle)  # on the new one
     assert team.call("agent_handback", handle=handle)["conversation"] == info["conversation"]
     assert len(shared.said(handle)) == 4
+    for number, seen in ((2, "2 texts"), (3, "1 texts")):  # the primer, once
+        team.send(handle, "BLOCKS")
+        team.has_turns(handle, number)
+        assert team.texts(handle)[-1] == seen
 
 
 @kinds

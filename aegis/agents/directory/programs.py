@@ -252,7 +252,7 @@ class Programs:
         beginning = attrs.evolve(
             beginning,
             images=str(directory / IMAGES),
-            is_from_elsewhere=is_first and member.began_with is not None,
+            is_unprimed=start.is_cleared or (is_first and member.began_with is not None),
         )
         if profile.budget_usd is not None:
             rest_usd = max(MIN_BUDGET_USD, profile.budget_usd - start.spent_usd)

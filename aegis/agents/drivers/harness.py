@@ -64,9 +64,9 @@ class Beginning:
 
     ``mcp_url`` is a secret: it travels in a frame, never in an argument. ``primer`` is added to the
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
-    if given; ``fork`` makes a copy of it, and ``is_from_elsewhere`` says that no session had it.
-    ``cwd`` is the working directory. ``login`` is the id of
-    the ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
+    if given; ``fork`` makes a copy of it, and ``is_unprimed`` says that it has had no primer: it
+    began elsewhere, or was cleared. ``cwd`` is the working directory. ``login`` is the id of the
+    ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
     resumed, as the agent last reported it. ``images`` is the path of the directory for images in
     results; ``""``: none are kept. ``servers`` are MCP servers of its user by name, as
     Claude Code configures them: they can hold secrets. ``reads_project``: Claude Code reads the
@@ -81,7 +81,7 @@ class Beginning:
     primer: str = ""
     conversation: str | None = None
     fork: bool = False
-    is_from_elsewhere: bool = False
+    is_unprimed: bool = False
     model: str | None = None
     effort: str | None = None
     thinking: str | None = None

@@ -33,7 +33,10 @@ class Ladder:
             # texts.
             return StartDriver(conversation=None, texts=tuple(past.texts))
         if self.rung <= RESUMES:
-            return StartDriver(conversation=conversation, plan=tuple(past.plan))
+            is_cleared = past.cleared_after is not None
+            return StartDriver(
+                conversation=conversation, plan=tuple(past.plan), is_cleared=is_cleared
+            )
         return StartDriver(conversation=None, texts=tuple(past.texts))
 
     def is_exhausted(self, past: SessionPast) -> bool:

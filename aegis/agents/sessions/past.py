@@ -134,10 +134,10 @@ class SessionPast:
     that ended. ``terminals`` are the ACP terminals by id that have no end, each as it would have
     ended when it was last seen. ``commands`` and ``models`` are those that the agent last
     announced, ``plan`` is its newest one, and ``at`` the moment of the last entry. ``taken_over``
-    is set while a person owns the conversation. ``withdrawn`` are messages without a turn whose
-    senders have cancelled them. ``edited`` are the digests of files
-    as the agent left them, by their real paths, and ``rewinding`` is the rewind that has begun and
-    not ended.
+    is set while a person owns the conversation. ``cleared_after`` is the turn after which it was
+    cleared, until a later one has ended. ``withdrawn`` are messages without a turn whose senders
+    have cancelled them. ``edited`` are the digests of files as the agent left them, by their real
+    paths, and ``rewinding`` is the rewind that has begun and not ended.
     """
 
     turn: int = 0
@@ -148,6 +148,7 @@ class SessionPast:
     is_closed: bool = False
     reopened: int = 0
     taken_over: Takeover | None = None
+    cleared_after: int | None = None
     known: dict[str, None] = attrs.field(factory=dict)
     withdrawn: dict[str, None] = attrs.field(factory=dict)
     texts: list[str] = attrs.field(factory=list)
@@ -249,6 +250,13 @@ class SessionPast:
                 self.models = structure(ev.ModelsOffered, event).models
             elif tag == ev.Plan.tag:
                 self.plan = structure(ev.Plan, event).steps[:MAX_PLAN_STEPS]
+            elif tag == ev.ConversationChanged.tag:
+                self.note_changed(structure(ev.ConversationChanged, event))
+
+    def note_changed(self, event: ev.ConversationChanged) -> None:
+        """Note that a conversation was cleared: its agent has not had the primer since."""
+        if event.how == "cleared":
+            self.cleared_after = self.turn
 
     def take_terminal(self, event: ev.AgentEvent) -> None:
         """Follow an ACP terminal; another event changes nothing."""
@@ -285,6 +293,8 @@ class SessionPast:
 
     def keep_ended(self, turn: OpenTurn, outcome: str, reason: str, text: str) -> None:
         """Keep the end of a turn; of too many the oldest are forgotten."""
+        if self.cleared_after is not None and turn.number > self.cleared_after:
+            self.cleared_after = None
         messages = tuple(each for each, _ in turn.messages)
         self.ended.append(
             EndedTurn(
@@ -370,6 +380,7 @@ def carried(past: SessionPast) -> dict[str, Any]:
         **({"edited": past.edited} if past.edited else {}),
         **({"rewinding": unstructure(past.rewinding)} if past.rewinding else {}),
         **({"taken_over": unstructure(past.taken_over)} if past.taken_over else {}),
+        **({} if past.cleared_after is None else {"cleared_after": past.cleared_after}),
         **({"terminals": terminals} if (terminals := _terminals(past)) else {}),
         **({"models": [*map(unstructure, past.models)]} if past.models else {}),
         **({} if past.commands is None else {"commands": [*map(unstructure, past.commands)]}),
@@ -403,6 +414,7 @@ def restored(fields: dict[str, Any]) -> SessionPast:
         past.terminals[ended.terminal] = ended
     if "taken_over" in fields:
         past.taken_over = structure(Takeover, fields["taken_over"])
+    past.cleared_after = fields.get("cleared_after")
     past.edited = {str(path): str(each) for path, each in fields.get("edited", {}).items()}
     if "rewinding" in fields:
         past.rewinding = structure(Rewind, fields["rewinding"])

@@ -362,6 +362,7 @@ class SessionMachine:
         if step.conversation != self._past.conversation:
             changed = ev.ConversationChanged(how="cleared", conversation=step.conversation)
             self._append("event", turn=None, event=unstructure(changed))
+            self._past.note_changed(changed)
             self._keep_conversation(step.conversation)
         self._store("handed_back", {"conversation": self._past.conversation, "reason": step.reason})
 
@@ -620,6 +621,7 @@ class SessionMachine:
             case ev.ModelsOffered(models=models):
                 self._past.models = models
             case ev.ConversationChanged(conversation=conversation):
+                self._past.note_changed(event)
                 # Also while the process is being stopped: the next one must not resume the old one.
                 self._keep_conversation(conversation)
             case ev.SystemInit(conversation=conversation):

@@ -123,7 +123,8 @@ class StartDriver:
 
     ``login`` is the id of the login method that a person has chosen. ``spent_usd`` is the cost of
     the session so far, in a new conversation: the agent counts that of an old one itself.
-    ``plan`` is the list that the agent keeps in the ``conversation``.
+    ``plan`` is the list that the agent keeps in the ``conversation``. ``is_cleared``: it has had no
+    primer since it was cleared, or another one begun in its place.
     """
 
     conversation: str | None
@@ -131,6 +132,7 @@ class StartDriver:
     login: str = ""
     spent_usd: float = 0.0
     plan: tuple[PlanStep, ...] = ()
+    is_cleared: bool = False
 
 
 @attrs.frozen

@@ -18,6 +18,7 @@ CLIENT m json a call of the client's method m; SAY the result
 MCP tool json call a tool at the URL of its MCP server; SAY the result
 PERMIT tool json  ask for the permission of a call of our tool; SAY the chosen option
 HANG          go on until the turn is cancelled
+BLOCKS        a chunk with the number of texts in the prompt: a primer is one
 LOGIN         a chunk with the method that it was authenticated by
 FLOOD n size  n messages, padded to this size if given
 WORDS n rate  a message of n words, a chunk for each, so many a second
@@ -91,6 +92,7 @@ class Acp:
         self._sessions = itertools.count(1)
         self._messages = itertools.count(1)
         self._session = ""
+        self._blocks = 0
         self._mode = "auto"
         self._login = ""
         self._url = ""
@@ -178,6 +180,7 @@ class Acp:
         if command := command_in(blocks if FIRST_DECIDES else blocks[-1:]):
             self._command(frame, command)
             return
+        self._blocks = len(blocks)
         for word, rest in orders_of(blocks[-1]):
             self._order(word, rest)
             if self._is_cancelled:
@@ -202,12 +205,8 @@ class Acp:
         elif word == "HANG":
             while not self._is_cancelled:
                 self._take(self._wire.next())
-        elif word == "FLOOD":
-            for text in flood(rest):
-                self._say(text)
-        elif word == "WORDS":
-            count, rate = map(int, rest.split())
-            self._say(*(f"w{number} " for number in range(count)), pause_s=1 / rate)
+        elif word in ("FLOOD", "WORDS"):
+            self._say_much(word, rest)
         elif word == "ENVIRON":
             self._say(environment_text())
         elif word == "MCP":
@@ -218,10 +217,20 @@ class Acp:
             self._permit(tool, json.loads(arguments))
         elif word == "PLAN":
             self._update("plan", entries=json.loads(rest))
+        elif word == "BLOCKS":
+            self._say(f"{self._blocks} texts")
         elif word == "LOGIN":
             self._say(f"logged in by {self._login}")
         elif not self._conduct.follow(word, rest):
             self._say(rest if word == "SAY" else f"{word} {rest}".strip())
+
+    def _say_much(self, word: str, rest: str) -> None:
+        if word == "FLOOD":
+            for text in flood(rest):
+                self._say(text)
+        else:
+            count, rate = map(int, rest.split())
+            self._say(*(f"w{number} " for number in range(count)), pause_s=1 / rate)
 
     def _use_client(self, word: str, rest: str) -> None:
         if word == "READ":

@@ -245,7 +245,7 @@ class AcpConversation:
     def is_new(self) -> bool:
         """Whether the agent has not seen the primer, or that of another session."""
         beginning = self._beginning
-        return beginning.conversation is None or beginning.fork or beginning.is_from_elsewhere
+        return beginning.conversation is None or beginning.fork or beginning.is_unprimed
 
     @property
     def is_replayed(self) -> bool:

@@ -460,6 +460,7 @@ class Acp:
         )
         if turn is not None and result.ok and (how := CHANGES.get(turn.command_sent)):
             # Its conversation keeps its id, also after an agent's own clear.
+            self._needs_primer |= how == "cleared" and bool(self._beginning.primer)
             changed = ConversationChanged(how=how, conversation=self._conversation.id)
             outputs.append(Emit(changed))
         model, self._next_model = self._next_model, None

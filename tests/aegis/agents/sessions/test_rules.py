@@ -581,6 +581,30 @@ def test_a_new_conversation_of_the_agent_is_kept() -> None:
     assert case.of(steps.StartDriver)[-1] == steps.StartDriver(conversation="c9")
 
 
+def test_a_conversation_that_was_cleared_lacks_the_primer_until_a_later_turn_has_ended() -> None:
+    case = Case().working()
+    cleared = ev.ConversationChanged(how="cleared", conversation="c2")
+    case.give(SessionMachine.heard, cleared).result()
+
+    def started() -> steps.StartDriver:
+        case.give(SessionMachine.driver_ended, driver_ended(0)).give(SessionMachine.resume)
+        return case.of(steps.StartDriver)[-1]
+
+    assert started() == steps.StartDriver(conversation="c2", is_cleared=True)
+    past = SessionPast()
+    for entry in case.entries:
+        past.take(entry)
+    assert (past.cleared_after, restored(carried(past)).cleared_after) == (1, 1)
+    case.ready("c2").working(2).result()
+    assert started() == steps.StartDriver(conversation="c2")
+    for entry in case.entries[-8:]:
+        past.take(entry)
+    assert past.cleared_after is None
+    compacted = ev.ConversationChanged(how="compacted", conversation="c2")
+    case.ready("c2").give(SessionMachine.heard, compacted)
+    assert started() == steps.StartDriver(conversation="c2")
+
+
 def test_a_turn_that_the_driver_refuses_has_failed() -> None:
     case = Case().working()
     case.give(SessionMachine.turn_refused, "another", "no")

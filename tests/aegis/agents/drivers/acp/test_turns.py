@@ -167,6 +167,26 @@ def test_the_primer_precedes_the_first_turn_of_a_new_conversation() -> None:
     assert [each["text"] for each in frame["params"]["prompt"]] == ["more"]
 
 
+@pytest.mark.parametrize(("command", "texts"), [("/clear", 2), ("/compact", 1)])
+def test_a_conversation_that_was_cleared_gets_the_primer_again(command: str, texts: int) -> None:
+    wire = ready(primer="You are one of three.")
+    wire.update("available_commands_update", availableCommands=[{"name": command[1:]}])
+    wire.turn("t1", "do it")
+    end(wire)
+    wire.note(wire.machine.send("t2", f"> from human\n{command}", command))
+    end(wire)
+    (frame,) = frames(wire.turn("t3", "more"))
+    assert len(frame["params"]["prompt"]) == texts
+
+
+def test_a_conversation_that_has_had_no_primer_gets_it() -> None:
+    primer = "You are one of three."
+    wire = opened("kimi", primer=primer, conversation="ses", is_unprimed=True)
+    wire.reply("session/resume", session("kimi"))
+    (frame,) = frames(wire.turn("t1", "do it"))
+    assert [each["text"] for each in frame["params"]["prompt"]] == [primer, "do it"]
+
+
 def test_a_continued_conversation_has_its_primer_already() -> None:
     wire = opened("kimi", primer="You are one of three.", conversation="ses")
     wire.reply("session/resume", session("kimi"))
