@@ -314,7 +314,7 @@ def replace_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
 
     ``durable``: synced when this returns, so it also survives a power loss; otherwise it survives
     only a killed process. The temporary file has the suffix ``.new``; one left by a crash is
-    overwritten.
+    deleted.
     """
     disk.close(install_file(disk, path, chunks, durable=durable))
     if durable:
@@ -328,7 +328,7 @@ def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
     """
     fresh = path.with_name(path.name + ".new")
     with contextlib.ExitStack() as undo:
-        fd = disk.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        fd = _create(disk, fresh)
         undo.callback(discard_file, disk, fd, fresh)
         for chunk in chunks:
             write_all(disk, fd, chunk)
@@ -337,6 +337,18 @@ def install_file(disk: Disk, path: Path, chunks: Iterable[bytes], *, durable: bo
         disk.rename(fresh, path)
         undo.pop_all()
     return fd
+
+
+def _create(disk: Disk, path: Path) -> int:
+    """Open a file that is new, and open for reading and writing; delete one of that name."""
+    # Not O_TRUNC: until the file is synced, a power loss may leave old pages beside new ones. An
+    # old slot of a note would then be read as its newest one, in a later incarnation.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    try:
+        return disk.open(path, flags)
+    except FileExistsError:
+        disk.unlink(path)
+        return disk.open(path, flags)
 
 
 def discard_file(disk: Disk, fd: int, path: Path) -> None:

@@ -138,6 +138,7 @@ def test_a_replaced_file_is_the_old_one_or_the_new_wherever_a_kill_comes(
     path.write_bytes(b"old")
     steps = 0
     while True:
+        (tmp_path / "file.new").write_bytes(b"of an earlier kill")
         dying = new_disk(crash_at=steps)
         try:
             replace_file(dying, path, [b"n", b"ew"], durable=durable)

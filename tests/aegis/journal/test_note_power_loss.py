@@ -34,8 +34,8 @@ Refusal = tuple[str, int, FailedSync]
 class Life:
     """A note, written and synced and opened again, and what of it must be there for good."""
 
-    def __init__(self) -> None:
-        self.disk = SimulatedDisk({"/": None, "/state": None})
+    def __init__(self, image: Image | None = None) -> None:
+        self.disk = SimulatedDisk(image or {"/": None, "/state": None})
         self.seqs = itertools.count()
         self.kept = -1
         self.known = -1
@@ -143,6 +143,36 @@ def test_a_write_after_a_refused_sync_is_newer_than_what_that_sync_left(
     for call in CALLS:
         for number in range(1, 6):
             live([synced, written, "kill"], [(call, number, fate)])
+
+
+@pytest.mark.parametrize("before", ["", "short, synced"])
+@pytest.mark.parametrize("first", [2, 5])
+def test_a_note_that_a_power_loss_took_does_not_return_at_the_next_one(
+    before: str, first: int
+) -> None:
+    """Its file had no name any more but that of an unfinished one, which was written anew."""
+
+    async def play() -> None:
+        life = Life()
+        for step in [before] * bool(before) + ["short"] * first:
+            await life.step(step)
+        life.note.close()
+        for image in legal_images(life.disk.model):
+            await _lose_again(image)
+
+    trio.run(play, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def _lose_again(image: Image) -> None:
+    life = Life(image)
+    found = held(life.note)
+    life.seqs = itertools.count(100)
+    for _ in range(4):
+        await life.step("short")
+        for left in legal_images(life.disk.model):
+            now = held_in(left)
+            assert now == found or now >= 100, (found, now, sorted(image))
+    life.note.close()
 
 
 @pytest.mark.long

@@ -162,3 +162,32 @@ def test_a_close_while_the_actor_of_the_shell_crashes_keeps_the_output(pause_s: 
     outcome = play(script)
     assert outcome.violations == ()
     assert outcome.hits == {"fault point: crash": 1}
+
+
+@pytest.mark.parametrize("draw", [0, 4, 9, 13])
+def test_a_note_that_a_power_loss_took_does_not_return_after_the_next_one(draw: int) -> None:
+    """A command of the first incarnation was recorded as killed after one of the second.
+
+    The first power loss left the note under its unfinished name only, and that file was truncated
+    and written anew; the second one left an old page of it beside a new one.
+    """
+    line = s.TypeAheadStep(
+        number=0,
+        client=0,
+        terminal=s.DESK,
+        kinds=("slow output", "quick"),
+        behind="quick",
+        is_first=False,
+    )
+    script = s.Script(
+        seed=1,
+        clients=3,
+        steps=(line, s.RunStep(number=1, client=0, terminal=s.DESK, kind="quick")),
+        faults=(
+            s.PowerLossFault(step=0, after_s=0.16, draw=285),
+            s.PowerLossFault(step=1, after_s=0.003, draw=draw),
+        ),
+    )
+    outcome = play(script)
+    assert outcome.violations == ()
+    assert outcome.hits == {"power loss": 2}
