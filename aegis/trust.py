@@ -410,7 +410,7 @@ def _places(state: StatePaths) -> Iterator[tuple[str, str]]:
     yield str(state.requests), "lines"
     for suffix in ("", ".1", _NEXT):
         yield f"{state.telegram}{suffix}", "lines"
-    for name in ("sessions.jsonl", "worktrees.jsonl"):
+    for name in ("sessions.jsonl", "worktrees.jsonl", "usage.jsonl"):
         yield f"{state.agents}/{name}", "lines"
     for path in _entries(str(state.agents)):
         yield from _below(path, _OF_SESSIONS)

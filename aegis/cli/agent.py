@@ -17,6 +17,7 @@ from aegis.cli.grammar.verb import (
     argument,
     flag,
     from_here,
+    moment,
     option,
     text_or_input,
     verb,
@@ -519,15 +520,56 @@ def _show_difference(reply: Mapping[str, Any]) -> None:
 
 @verb(
     flag("--closed", help="Include sessions that were closed."),
+    option("--by", kind=("hour", "day", "agent"), help="What was used by hour, day or agent."),
+    option("--since", metavar="TIME", help="With --by: not before, as 2026-05-22T14:00."),
+    flag("--split", help="With --by: each agent by itself in each hour or day."),
     argument("agent", required=False),
 )
-def usage(daemon: TargetDaemon, agent: str | None, closed: bool) -> None:
+def usage(
+    daemon: TargetDaemon,
+    agent: str | None,
+    closed: bool,
+    by: str | None,
+    since: str | None,
+    split: bool,
+) -> None:
     """List tokens, cost and time: of all sessions, or of AGENT and those that it spawned.
 
-    The sums of trees are those of the listed sessions; use --closed to count closed ones too.
+    The sums of trees are those of the listed sessions; use --closed to count closed ones too. With
+    --by these and purged ones are counted in any case.
     """
+    if by is None and (since is not None or split):
+        raise UsageError("agent usage: --since and --split go with --by hour, day or agent")
+    if by is not None:
+        since = moment("--since", since)
+        given = {"by": by, "split": split, "handle": agent, "since": since}
+        over_time = daemon.call("agent_usage_over_time", **given)
+        daemon.show(over_time, lambda: _show_over_time(over_time, by))
+        return
     reply = daemon.call("agent_usage", handle=agent, closed=closed)
     daemon.show(reply, lambda: print_lines(_accounts(reply)))
+
+
+def _show_over_time(reply: Mapping[str, Any], by: str) -> None:
+    found = reply["result"]
+    if not found:
+        print_notice("↳ nothing was used")
+        return
+    chars = {"hour": len("2026-05-22T14:00"), "day": len("2026-05-22"), "agent": 0}[by]
+    has_handles = any(each["handle"] for each in found)
+    head = [*([by] if chars else []), *(["agent"] if has_handles else []), *_USAGE_HEAD[2:]]
+    rows = [
+        [
+            *([each["begin"][:chars] + ("Z" if by == "hour" else "")] if chars else []),
+            *([each["handle"]] if has_handles else []),
+            *_account(each["usage"]),
+        ]
+        for each in found
+    ]
+    names = ["total", *[None] * (len(head) - len(_USAGE_HEAD[2:]) - 1)]
+    print_lines(table(head, [*rows, [*names, *_account(reply["total"])]]))
+    if reply["more"]:
+        print_notice("↳ others are left out: use --since, or --by day")
 
 
 def _accounts(reply: Mapping[str, Any]) -> str:

@@ -79,6 +79,7 @@ def _single(state: StatePaths) -> dict[Path, str]:
         state.requests: "requests",
         state.agents / "sessions.jsonl": "sessions",
         state.agents / "worktrees.jsonl": "worktrees",
+        state.agents / "usage.jsonl": "usage of agents",
         state.telegram: "telegram",
     }
 

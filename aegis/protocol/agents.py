@@ -32,6 +32,8 @@ Permission = Literal["read", "plan", "ask", "write", "full"]
 
 MAX_PROGRAM_CHARS = 16_384
 
+MAX_TIME_CHARS = 40
+
 MAX_SETTING_CHARS = 200
 """The longest name of a model or an effort."""
 
@@ -643,6 +645,68 @@ class ReadUsage(Command[UsageList]):
         ),
     )
     closed: bool = attrs.field(default=False, metadata=described("True: closed sessions too."))
+
+
+MAX_SPANS = 5_000
+
+
+@attrs.frozen(kw_only=True)
+class UsageSpan:
+    """What sessions used in one hour or day, or in all: those of ``handle``, null for all of them.
+
+    ``begin`` is the begin of an hour in UTC, of a day with the daemon's zone, empty for all time.
+    """
+
+    begin: str
+    handle: str | None
+    usage: AgentUsage
+
+
+@attrs.frozen(kw_only=True)
+class UsageOverTime:
+    """Spans in which something was used: the oldest first, by agent the costliest.
+
+    ``total`` is the sum, also of those that were left out because of the limit (``more``): the
+    oldest, by agent the cheapest.
+    """
+
+    result: list[UsageSpan]
+    total: AgentUsage
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ReadUsageOverTime(Command[UsageOverTime]):
+    """Return the turns, tokens, cost and time of sessions by hour, by day or by agent.
+
+    Sessions that are closed or purged count too. Hours are those of UTC, days those of the daemon's
+    machine. Only a person may call it, and not over MCP.
+    """
+
+    by: Literal["hour", "day", "agent"] = attrs.field(
+        default="day", metadata=described("By hour, by day, or by agent.")
+    )
+    split: bool = attrs.field(
+        default=False, metadata=described("True: each agent by itself in each hour or day.")
+    )
+    handle: str | None = attrs.field(
+        default=None,
+        validator=matching(NAME_PATTERN, NAME_RULE),
+        metadata=described(
+            "Only this session and those that it spawned; default: all.",
+            pattern=f"^{NAME_PATTERN}$",
+        ),
+    )
+    since: str | None = attrs.field(
+        default=None,
+        validator=at_most_chars(MAX_TIME_CHARS),
+        metadata=described("Not before the hour of this time, ISO 8601; default: all."),
+    )
+    limit: int = attrs.field(
+        default=1_000,
+        validator=between(1, MAX_SPANS, "spans"),
+        metadata=described("Maximum number of spans.", minimum=1, maximum=MAX_SPANS),
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -444,6 +444,18 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CALL_AGAIN,
     ),
     Entry(
+        name="agent_usage_over_time",
+        owner=Owner.AGENTS,
+        command=agents.ReadUsageOverTime,
+        reply=agents.UsageOverTime,
+        read_only=True,
+        operator=True,
+        person=True,
+        errors=("not_found", "invalid_request", "storage"),
+        verb="agent usage",
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="agent_resume",
         owner=Owner.AGENTS,
         command=agents.ResumeSession,

@@ -123,3 +123,84 @@ def test_the_verb_prints_a_row_for_each_and_the_total(team: Team) -> None:
     assert only["handle"] == "two"
     missing = team.daemon.cli("agent", "usage", "nobody")
     assert (missing.returncode, "no agent 'nobody'" in missing.stderr) == (1, True)
+
+
+def used(team: Team, by: str = "hour", **arguments: object) -> dict[str, Any]:
+    """What was used by agent, or in all hours or days together."""
+    reply = team.call("agent_usage_over_time", by=by, **arguments)
+    assert sum(each["usage"]["turns"] for each in reply["result"]) == reply["total"]["turns"]
+    total: dict[str, Any] = reply["total"]
+    return total
+
+
+def test_what_was_used_in_each_hour_is_known_after_a_kill_and_a_purge(team: Team) -> None:
+    root = team.spawn("SAY one", handle="root")
+    kid = team.spawn("SAY two", handle="kid", from_handle=root)
+    for handle in (root, kid):
+        team.has_turns(handle, 1)
+    until(lambda: used(team)["turns"] == 2, "both turns are counted")
+    reply = team.call("agent_usage_over_time", by="hour", split=True)
+    for each in reply["result"]:
+        assert each["begin"].endswith(":00:00.000Z")
+    assert {each["handle"] for each in reply["result"]} == {"root", "kid"}
+    [whole] = team.call("agent_usage_over_time", by="agent", handle="kid")["result"]
+    lasting = ("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+    expected = team.info(kid)["usage"]
+    assert {name: whole["usage"][name] for name in lasting} == {
+        name: expected[name] for name in lasting
+    }
+    rows = team.daemon.root / ".aegis" / "state" / "agents" / "usage.jsonl"
+    until(lambda: rows.exists() and rows.read_text().count("kid") > 0, "the rows are written")
+    team.send(kid, "SAY four")
+    team.has_turns(kid, 2)
+    team.daemon.kill()  # whether or not its end was written
+    team.daemon.start("--port", "0", "--trust")
+    until(lambda: used(team)["turns"] == 3, "what was cut off is counted")
+    assert used(team, by="agent", handle="root")["turns"] == 3
+    assert used(team, by="day", handle="kid")["turns"] == 2
+    assert used(team)["cost_usd"] == pytest.approx(0.03)
+    team.call("agent_purge", handle=kid)
+    assert used(team)["turns"] == 3
+    named = team.call("agent_usage_over_time", by="agent")["result"]
+    assert [each["handle"] for each in named] == ["kid", "root"], "the costliest first"
+    assert used(team, since="2999-01-01T00:00Z")["turns"] == 0
+
+
+def test_sessions_of_an_earlier_version_begin_with_their_first_report(team: Team) -> None:
+    handle = team.spawn("SAY one", handle="old")
+    team.has_turns(handle, 1)
+    team.daemon.stop()
+    rows = team.daemon.root / ".aegis" / "state" / "agents" / "usage.jsonl"
+    rows.unlink(missing_ok=True)
+    team.daemon.start("--port", "0", "--trust")
+    assert used(team)["turns"] == 0
+    team.send(handle, "SAY two")
+    team.has_turns(handle, 2)
+    until(lambda: used(team)["turns"] == 1, "what came since is counted")
+    assert used(team)["cost_usd"] == pytest.approx(0.01)
+
+
+def test_the_verb_prints_what_was_used_by_day_hour_and_agent(team: Team) -> None:
+    verb = ("agent", "usage", "--by")
+    assert "nothing was used" in team.daemon.cli(*verb, "day").stderr
+    for handle in ("one", "two"):
+        team.spawn("SAY x", handle=handle)
+        team.has_turns(handle, 1)
+    until(lambda: used(team)["turns"] == 2, "both turns are counted")
+    head, *rows, total = team.daemon.cli(*verb, "day").stdout.splitlines()
+    assert head.split()[:2] == ["day", "turns"]
+    assert sum(int(each.split()[1]) for each in rows) == 2
+    assert total.split()[:2] == ["total", "2"]
+    head, *rows, total = team.daemon.cli(*verb, "hour", "--split").stdout.splitlines()
+    assert head.split()[:3] == ["hour", "agent", "turns"]
+    assert {each.split()[1] for each in rows} == {"one", "two"}
+    head, *rows, total = team.daemon.cli(*verb, "agent", "two").stdout.splitlines()
+    assert [each.split()[:2] for each in (head, *rows, total)] == [
+        ["agent", "turns"],
+        ["two", "1"],
+        ["total", "1"],
+    ]
+    listed = team.daemon.json(*verb, "agent", "--since", "2020-01-01T00:00Z", "--json")["result"]
+    assert len(listed) == 2
+    wrong = team.daemon.cli("agent", "usage", "--split")
+    assert (wrong.returncode, "go with --by" in wrong.stderr) == (2, True)

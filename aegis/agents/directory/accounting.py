@@ -25,7 +25,12 @@ def counted(request: ReadUsage, roster: Roster) -> list[Member]:
     if request.handle is None:
         return [each for each in roster.kept if request.closed or not each.is_closed]
     # The cost of a tree does not shrink when a child is closed.
-    top = roster.get(request.handle)
+    return tree_of(request.handle, roster)
+
+
+def tree_of(handle: str, roster: Roster) -> list[Member]:
+    """Return a session and those that it spawned, directly or not. Raises ``NotFound``."""
+    top = roster.get(handle)
     return [
         each
         for each in roster.kept

@@ -37,7 +37,10 @@ class _BoardFollower:
 
 
 class Board:
-    """The states of the sessions of a daemon, by their ids, in the order of their last changes."""
+    """The states of the sessions of a daemon, by their ids, in the order of their last changes.
+
+    ``on_put`` is called with each change.
+    """
 
     def __init__(self) -> None:
         self._name = uuid.uuid4().hex
@@ -46,6 +49,12 @@ class Board:
         self._count = 0
         self._dropped_at = 0
         self._waiting: list[_BoardFollower] = []
+        self.on_put: Callable[[AgentInfo], None] = lambda info: None
+
+    @property
+    def infos(self) -> list[AgentInfo]:
+        """The states of all sessions that are known."""
+        return [info for _, info in self._infos.values()]
 
     def put(self, info: AgentInfo) -> None:
         """Note the state of a session, and answer the streams that wait."""
@@ -53,6 +62,7 @@ class Board:
         if known is not None and known[1] == info:
             self._infos[info.id] = known
             return
+        self.on_put(info)
         self._count += 1
         self._closed.pop(info.id, None)  # a closed session can be opened again
         self._infos[info.id] = self._count, info

@@ -18,7 +18,7 @@ import structlog
 
 from actors import Actor, ActorError, AskError, Down, Ref, Reply, Request
 from actors.errors import root_cause
-from aegis.agents.directory.accounting import accounting, counted
+from aegis.agents.directory.accounting import accounting, counted, tree_of
 from aegis.agents.directory.all_sessions import (
     close_all,
     delete_left,
@@ -55,6 +55,7 @@ from aegis.agents.directory.roster_table import RosterTable, rename, show_rename
 from aegis.agents.directory.sending import Sending
 from aegis.agents.directory.spawning import Opening, Spawning, check_room, trust
 from aegis.agents.directory.subtree import session_subtree
+from aegis.agents.directory.usage_hours import UsageHours
 from aegis.agents.directory.worktrees import Worktrees
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.export import part_of
@@ -193,10 +194,14 @@ class AgentDirectory(Actor[DirectoryMessage]):
             is_at_rest=self._is_at_rest,
             start_soon=self.context.start_soon,
         )
+        self._usage = UsageHours(self._directory, self._board, self._flusher, self.context)
+        self._board.on_put = self._usage.take
+        self.context.start_soon(self._usage.run)
         with contextlib.suppress(StorageError):
             await self._load()
 
     async def teardown(self) -> None:
+        self._usage.close()
         self._table.close()
         self._worktrees.close()
 
@@ -219,6 +224,13 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.ReadUsage():
                 members = counted(message, self._table.roster)
                 self.context.start_soon(self._count, members, self.defer(message))
+            case api.ReadUsageOverTime(handle=handle):
+                roster = self._table.roster
+                tree = [*roster.by_id.values()] if handle is None else tree_of(handle, roster)
+                handles = {each.id: each.handle for each in tree}
+                self.context.start_soon(
+                    answer, self.defer(message), self._usage.read, message, handles
+                )
             case api.ExportSession():
                 self.context.start_soon(self._export, message, self.defer(message))
             case api.DiffAgent():

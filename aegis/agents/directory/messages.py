@@ -32,6 +32,7 @@ Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent | ap
 DirectoryMessage = (
     Opening
     | api.ReadUsage
+    | api.ReadUsageOverTime
     | api.DiffAgent
     | api.SendToAgent
     | api.ExportSession

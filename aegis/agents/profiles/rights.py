@@ -56,6 +56,7 @@ CLASSES: Mapping[str, CommandClass] = {
                 "agent_restart",
                 "agent_set",
                 "agent_usage",
+                "agent_usage_over_time",
                 "agent_purge",
                 "agent_diff",
                 "agent_worktree_list",

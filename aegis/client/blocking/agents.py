@@ -31,6 +31,7 @@ from aegis.protocol.agents import (
     PurgeAgent,
     ReadSession,
     ReadUsage,
+    ReadUsageOverTime,
     RenameAgent,
     RestartAgent,
     ResumeSession,
@@ -42,6 +43,7 @@ from aegis.protocol.agents import (
     TakeOverAgent,
     Transcript,
     UsageList,
+    UsageOverTime,
     WaitAgent,
 )
 from aegis.protocol.conversations import (
@@ -194,6 +196,20 @@ class Agents(BlockingNoun):
     def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""
         return self._call(ReadUsage, handle=handle, closed=closed)
+
+    def usage_over_time(
+        self,
+        by: Literal["hour", "day", "agent"] = "day",
+        *,
+        split: bool = False,
+        handle: str | None = None,
+        since: str | None = None,
+        limit: int = 1_000,
+    ) -> UsageOverTime:
+        """Return what sessions used by hour, day or agent; ``split``: each agent by itself."""
+        return self._call(
+            ReadUsageOverTime, by=by, split=split, handle=handle, since=since, limit=limit
+        )
 
     def diff(self, handle: str) -> AgentDiff:
         """Return what changed in the checkout of a session since it began."""

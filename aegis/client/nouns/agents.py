@@ -38,6 +38,7 @@ from aegis.protocol.agents import (
     PurgeAgent,
     ReadSession,
     ReadUsage,
+    ReadUsageOverTime,
     RenameAgent,
     RestartAgent,
     ResumeSession,
@@ -49,6 +50,7 @@ from aegis.protocol.agents import (
     TakeOverAgent,
     Transcript,
     UsageList,
+    UsageOverTime,
     WaitAgent,
 )
 from aegis.protocol.conversations import (
@@ -203,6 +205,20 @@ class Agents(Noun):
     async def usage(self, *, handle: str | None = None, closed: bool = False) -> UsageList:
         """Return the tokens, cost and time of sessions: all, or one with those below it."""
         return await self._call(ReadUsage, handle=handle, closed=closed)
+
+    async def usage_over_time(
+        self,
+        by: Literal["hour", "day", "agent"] = "day",
+        *,
+        split: bool = False,
+        handle: str | None = None,
+        since: str | None = None,
+        limit: int = 1_000,
+    ) -> UsageOverTime:
+        """Return what sessions used by hour, day or agent; ``split``: each agent by itself."""
+        return await self._call(
+            ReadUsageOverTime, by=by, split=split, handle=handle, since=since, limit=limit
+        )
 
     async def diff(self, handle: str) -> AgentDiff:
         """Return what changed in the checkout of a session since it began."""

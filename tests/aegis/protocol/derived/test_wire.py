@@ -313,6 +313,12 @@ BAD: list[tuple[str, Any, str]] = [
     ("agent_output", {"handle": "a"}, "command is missing"),
     ("agent_launch", {"cmd": "x" * 20_000}, "cmd must be at most 16384 characters long, not 20000"),
     ("agent_usage", {"closed": "yes"}, 'closed must be true or false, not "yes"'),
+    (
+        "agent_usage_over_time",
+        {"by": "year"},
+        'by must be "hour", "day" or "agent", not "year"',
+    ),
+    ("agent_usage_over_time", {"limit": 0}, "limit must be from 1 to 5000 spans, not 0"),
     ("agent_resume", {"handle": "a", "prompt": 1}, "prompt must be text or null, not 1"),
     (
         "agent_fork",
