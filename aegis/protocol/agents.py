@@ -652,7 +652,7 @@ MAX_SPANS = 5_000
 
 @attrs.frozen(kw_only=True)
 class UsageSpan:
-    """What sessions used in one hour or day, or in all: those of ``handle``, null for all of them.
+    """The usage of sessions in one hour or day, or in all: of ``handle``, null for all of them.
 
     ``begin`` is the begin of an hour in UTC, of a day with the daemon's zone, empty for all time.
     """

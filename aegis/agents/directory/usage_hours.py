@@ -97,7 +97,7 @@ def _growth(now: Any, before: Any) -> Any:
 
 @attrs.frozen(kw_only=True)
 class UsageHour:
-    """What ``session`` used in the ``hour``, counted from 1970; ``total`` are its sums then."""
+    """The figures of ``session`` in the ``hour``, counted from 1970; ``total``: its sums then."""
 
     tag: ClassVar[str] = "hour"
 

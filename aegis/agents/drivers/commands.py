@@ -43,8 +43,8 @@ def as_text(text: str) -> str:
 
 
 # The character before a mention of Claude Code is a blank or a punctuation mark of Chinese.
-# A word such as the decorator @Override is escaped too, whether or not a file has that name now: one
-# can appear, or become a link to another, before the agent reads the text.
+# A word such as the decorator @Override is escaped too, whether or not a file has that name now:
+# one can appear, or become a link to another, before the agent reads the text.
 _MENTION = re.compile(r"(?<![!-~\w])@(?=\S)")
 
 

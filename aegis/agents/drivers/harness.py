@@ -65,8 +65,8 @@ class Beginning:
     ``mcp_url`` is a secret: it travels in a frame, never in an argument. ``primer`` is added to the
     agent's system prompt, or precedes the first turn where it has none. ``conversation`` is resumed
     if given; ``fork`` makes a copy of it, and ``is_unprimed`` says that it has had no primer: it
-    began elsewhere, or was cleared. ``cwd`` is the working directory. ``login`` is the id of the
-    ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
+    began in another program, or was cleared. ``cwd`` is the working directory. ``login`` is the id
+    of the ``LoginMethod`` that a person has chosen. ``plan`` is the list of a conversation that is
     resumed, as the agent last reported it. ``images`` is the path of the directory for images in
     results; ``""``: none are kept. ``servers`` are MCP servers of its user by name, as
     Claude Code configures them: they can hold secrets. ``reads_project``: Claude Code reads the
