@@ -70,7 +70,13 @@ class Shared:
     def said(self, handle: str) -> list[str]:
         """What was said in take-overs, as it is in the transcript."""
         entries = [each for each in self.team.entries(handle, "event") if "source" in each]
-        return [each["event"]["text"] for each in entries]
+        return [each["event"]["text"] for each in entries if each["event"]["type"] != "usage"]
+
+    def tokens(self, handle: str) -> list[int]:
+        """The tokens of a session so far: all of the input, the cached ones, the output."""
+        usage = self.team.info(handle)["usage"]
+        names = ("input_tokens", "cached_tokens", "output_tokens")
+        return [usage[each] or 0 for each in names]
 
 
 def shared_by(daemon: DaemonProcess, faults: str = "") -> Shared:
@@ -116,6 +122,27 @@ def test_a_person_takes_over_and_hands_back(shared: Shared) -> None:
     assert "── taken over by human" in shown
     assert "> hello\n" in shown
     assert "── handed back" in shown
+
+
+def test_the_tokens_of_a_take_over_count_once_also_after_a_kill(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    before = shared.tokens(handle)
+
+    def spent() -> list[int]:
+        return [now - then for now, then in zip(shared.tokens(handle), before, strict=True)]
+
+    terminal = shared.take(handle)
+    shared.types(terminal, "one", "heard one")
+    shared.types(terminal, "/clear")
+    shared.types(terminal, "two", "heard two")
+    team.call("agent_handback", handle=handle)
+    assert spent() == [240, 40, 18]
+    shared.types(shared.take(handle), "three", "heard three")
+    team.daemon.kill()
+    until(lambda: agents_of(team.daemon) == [], "the guards have ended all")
+    team.daemon.start(*START)
+    shared.is_handed_back(handle)
+    assert spent() == [360, 60, 29]
 
 
 def test_another_conversation_is_the_agents_from_then_on(shared: Shared) -> None:

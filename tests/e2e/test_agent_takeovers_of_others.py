@@ -104,6 +104,21 @@ def test_another_conversation_is_the_agents_from_then_on(shared: Shared, kind: s
         assert team.texts(handle)[-1] == seen
 
 
+@pytest.mark.parametrize("kind", ["codex", "opencode"])
+def test_the_tokens_of_a_take_over_count(shared: Shared, kind: str) -> None:
+    team, handle = shared.team, spawn(shared, kind)
+    before = shared.tokens(handle)
+    for text in ("one", "two"):
+        shared.types(shared.take(handle), text, f"heard {text}")
+        team.call("agent_handback", handle=handle)
+    terminal = shared.take(handle)
+    shared.types(terminal, "/new", "is new")
+    shared.types(terminal, "three", "heard three")
+    team.call("agent_handback", handle=handle)
+    spent = zip(shared.tokens(handle), before, strict=True)
+    assert [now - then for now, then in spent] == [360, 60, 27]
+
+
 @kinds
 def test_a_kill_of_the_daemon_loses_nothing_silently(shared: Shared, kind: str) -> None:
     team, handle = shared.team, spawn(shared, kind)

@@ -352,6 +352,7 @@ class SessionMachine:
                 continue  # the daemon was killed while it took them before
             said = {"turn": None, "event": unstructure(event), "source": source}
             self._store("event", said)
+            self._out += self.budget.measure(self._past.meter, event, self._now)
             if isinstance(event, ev.UserMessage | ev.AssistantText):
                 is_user = isinstance(event, ev.UserMessage)
                 self._past.add_text("user" if is_user else "assistant", event.text)

@@ -61,16 +61,26 @@ class Interface:
             originator = os.environ["CODEX_INTERNAL_ORIGINATOR_OVERRIDE"]
             meta = {"originator": originator, "cwd": os.getcwd(), "source": "cli"}
             self._append(path, {"type": "session_meta", "payload": meta})
-        payload = {"type": "item_completed", "item": item}
-        self._append(
-            path,
-            {
-                "timestamp": datetime.now(UTC).isoformat(),
-                "ordinal": time.monotonic_ns(),
-                "type": "event_msg",
-                "payload": payload,
-            },
-        )
+        payloads: list[dict[str, Any]] = [{"type": "item_completed", "item": item}]
+        if role == "assistant":
+            with open(path) as file:
+                answers = file.read().count("AgentMessage") + 1
+            figures = {"input_tokens": 120, "cached_input_tokens": 20, "output_tokens": 9}
+            info = {
+                "total_token_usage": {each: answers * value for each, value in figures.items()},
+                "last_token_usage": figures,
+            }
+            payloads += [{"type": "token_count", "info": info}, {"type": "token_count"}]
+        for payload in payloads:
+            self._append(
+                path,
+                {
+                    "timestamp": datetime.now(UTC).isoformat(),
+                    "ordinal": time.monotonic_ns(),
+                    "type": "event_msg",
+                    "payload": payload,
+                },
+            )
 
     def _add_kimi(self, role: str, text: str) -> None:
         payload: dict[str, Any] = {"type": "text", "text": text}
@@ -87,8 +97,10 @@ class Interface:
         directory = os.path.join(self.home, ".local/share/opencode")
         os.makedirs(directory, exist_ok=True)
         at, id_ = int(time.time() * 1000), f"msg_{time.monotonic_ns()}"
+        tokens = {"input": 100, "output": 9, "reasoning": 0, "cache": {"read": 15, "write": 5}}
+        about = {"role": role} | ({"tokens": tokens} if role == "assistant" else {})
         rows: dict[str, tuple[object, ...]] = {
-            "message": (id_, self.id, at, json.dumps({"role": role})),
+            "message": (id_, self.id, at, json.dumps(about)),
             "part": (f"prt_{id_}", id_, json.dumps({"type": "text", "text": text})),
         }
         file = os.path.join(directory, "opencode.db")

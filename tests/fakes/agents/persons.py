@@ -85,9 +85,13 @@ def append(witness: Witness, conversation: str, role: str, text: str) -> None:
     os.makedirs(directory, exist_ok=True)
     path, uuid = os.path.join(directory, f"{conversation}.jsonl"), fresh_id()
     is_new = not os.path.exists(path)
+    message: dict[str, object] = {"role": role, "content": [{"type": "text", "text": text}]}
+    if role == "assistant":
+        figures = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": len(text)}
+        message |= {"id": f"msg_{uuid}", "model": "stand-in", "usage": figures}
     line = {
         "type": role,
-        "message": {"role": role, "content": [{"type": "text", "text": text}]},
+        "message": message,
         "uuid": uuid,
         "timestamp": datetime.now(UTC).isoformat(),
         "sessionId": conversation,

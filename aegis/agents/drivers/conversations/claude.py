@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.claude.frames import events, name
+from aegis.agents.drivers.claude.frames import events, name, request_usage
 from aegis.agents.drivers.conversations import found
 from aegis.agents.drivers.conversations.found import FoundConversation, TakeoverTalk
 from aegis.protocol.agent_events import AgentEvent, AssistantText, ToolResult, UserMessage
@@ -56,16 +56,16 @@ class ClaudeFiles:
             begun = _PRINTED.findall(printed)[-1:]
         # One that was begun and never used has no file.
         paths = {each: path for each in [conversation, *begun] if (path := self._path(each))}
-        said = [
-            event
+        lines = [
+            line
             for path in paths.values()
             for line in found.objects(path)
-            if found.moment(line.get("timestamp")) >= since
-            for event in _said(line)
+            if found.moment(line.get("timestamp")) >= since and _is_of_main(line)
         ]
+        said = [event for line in lines for event in _said(line)]
         return TakeoverTalk(
             conversation=next((each for each in reversed(begun) if each in paths), conversation),
-            events=tuple(said[-found.MAX_SAID :]),
+            events=(*said[-found.MAX_SAID :], *_spent(lines)),
         )
 
     def has(self, conversation: str, cwd: str) -> bool:
@@ -111,10 +111,24 @@ class ClaudeFiles:
         return next((each for each in paths if each.is_file()), None)
 
 
+def _is_of_main(line: Mapping[str, Any]) -> bool:
+    """Return whether it is a message of the main conversation, not of a subagent."""
+    return line.get("isSidechain") is not True and name(line.get("type")) in ("user", "assistant")
+
+
+def _spent(lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, AgentEvent]]:
+    """Yield the tokens of all requests to the model as one usage; nothing if there was none."""
+    # An answer has a line for each of its blocks, and the figures of the last one are final.
+    requests = {each.request: each for line in lines if (each := request_usage(line))}
+    requests.pop("", None)
+    if requests:
+        yield f"usage/{[*requests][-1]}", found.summed([*requests.values()])
+
+
 def _said(line: dict[str, Any]) -> list[tuple[str, AgentEvent]]:
-    if name(line.get("type")) not in ("user", "assistant"):
+    if not _is_of_main(line):
         return []
-    if any(line.get(each) is True for each in ("isMeta", "isSidechain", "isCompactSummary")):
+    if any(line.get(each) is True for each in ("isMeta", "isCompactSummary")):
         return []
     id_ = name(line.get("uuid"))
     return [

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from aegis.agents.drivers.claude.frames import items, mapping, name, text
+from aegis.agents.drivers.claude.frames import count, items, mapping, name, text
 from aegis.agents.drivers.conversations import found
 from aegis.agents.drivers.conversations.found import FoundConversation, TakeoverTalk
 from aegis.protocol.agent_events import (
@@ -24,6 +24,7 @@ from aegis.protocol.agent_events import (
     AssistantThinking,
     ToolResult,
     ToolUse,
+    Usage,
     UserMessage,
 )
 
@@ -35,6 +36,7 @@ MAX_HEADS = 1_000
 
 _ID = re.compile(found.UUID)
 _FILE = re.compile(rf"rollout-.*-({found.UUID})\.jsonl")
+_FIGURES = ("input_tokens", "cached_input_tokens", "output_tokens")
 _LOCK = re.compile(r"FLOCK +\w+ +WRITE +(\d+) +([0-9a-f]+):([0-9a-f]+):(\d+) ")
 
 
@@ -51,21 +53,26 @@ class CodexFiles:
     def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
         """Return what was said in a take-over; see ``ConversationFiles``."""
         events: list[tuple[float, str, tuple[str, AgentEvent]]] = []
+        spent: list[tuple[str, AgentEvent]] = []
         for changed, path in self._files():
             if changed < since - 1.0:  # the clock of a file system can be behind
                 break
             id_ = _id_of(path)
             if id_ == conversation or self.originator == _meta(path).get("originator"):
+                lines = [
+                    (found.moment(each.get("timestamp")), each) for each in found.objects(path)
+                ]
                 events += [
                     (at, id_, event)
-                    for line in found.objects(path)
-                    if (at := found.moment(line.get("timestamp"))) >= since
+                    for at, line in lines
+                    if at >= since
                     for event in _said(id_, line)
                 ]
+                spent += _spent(id_, lines, since)
         events.sort(key=lambda each: each[0])
         return TakeoverTalk(
             conversation=events[-1][1] if events else conversation,
-            events=tuple(event for *_, event in events[-found.MAX_SAID :]),
+            events=(*(event for *_, event in events[-found.MAX_SAID :]), *reversed(spent)),
         )
 
     def has(self, conversation: str, cwd: str) -> bool:
@@ -149,6 +156,31 @@ def _head(path: Path, directories: set[str]) -> tuple[str, str]:
                 branch = name(mapping(meta.get("git")).get("branch"))
                 return found.first_words(event.text), branch
     return "", ""
+
+
+def _spent(
+    id_: str, lines: Iterable[tuple[float, Mapping[str, Any]]], since: float
+) -> Iterator[tuple[str, AgentEvent]]:
+    """Yield the tokens that a conversation has used since a moment, if it has used any."""
+    before, after, last = [0, 0, 0], [0, 0, 0], Usage()
+    for at, line in lines:
+        payload = mapping(line.get("payload"))
+        if payload.get("type") != "token_count" or not (info := mapping(payload.get("info"))):
+            continue  # also without figures, when only a limit has changed
+        total = mapping(info.get("total_token_usage"))
+        after = [count(total.get(each)) or 0 for each in _FIGURES]
+        if at < since:
+            before = after
+        request = mapping(info.get("last_token_usage"))
+        last = Usage(
+            context_tokens=count(request.get("input_tokens")),
+            context_limit=count(info.get("model_context_window")),
+        )
+    spent = [max(0, now - then) for now, then in zip(after, before, strict=True)]
+    if any(spent):
+        given, cached, output = spent
+        usage = attrs.evolve(last, input_tokens=given, cached_tokens=cached, output_tokens=output)
+        yield f"usage/{id_}/{sum(after)}", usage
 
 
 def _said(id_: str, line: Mapping[str, Any]) -> Iterator[tuple[str, AgentEvent]]:

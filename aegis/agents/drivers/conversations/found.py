@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from aegis.protocol.agent_events import (
     AssistantText,
     AssistantThinking,
     ToolResult,
+    Usage,
     UserMessage,
 )
 
@@ -54,8 +55,9 @@ _HEADER = re.compile(r"\AYou are the agent '.{1,65536}?> from \S{1,200} · \S{1,
 class TakeoverTalk:
     """The talk of a take-over: ``events``, each with its id in the agent's own file.
 
-    ``conversation`` is the id under which it has ended. ``unknown`` is a conversation that was used
-    meanwhile, of which it is not known whether that was in the take-over.
+    The last one is the ``Usage`` of all its turns, if the file has it. ``conversation`` is the id
+    under which it has ended. ``unknown`` is a conversation that was used meanwhile, of which it is
+    not known whether that was in the take-over.
     """
 
     conversation: str
@@ -123,6 +125,16 @@ def bounded(event: AgentEvent) -> AgentEvent:
             return attrs.evolve(event, text=event.text[:MAX_TEXT_CHARS])
         case _:
             return event
+
+
+def summed(requests: Sequence[Usage]) -> Usage:
+    """Return the usage of some requests, at least one, as that of one turn."""
+    return Usage(
+        input_tokens=sum(each.input_tokens or 0 for each in requests),
+        cached_tokens=sum(each.cached_tokens or 0 for each in requests),
+        output_tokens=sum(each.output_tokens or 0 for each in requests),
+        context_tokens=requests[-1].context_tokens,
+    )
 
 
 def arguments(given: str) -> dict[str, Any]:

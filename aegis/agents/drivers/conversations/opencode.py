@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import attrs
 
-from aegis.agents.drivers.claude.frames import mapping, name, text
+from aegis.agents.drivers.claude.frames import count, mapping, name, text
 from aegis.agents.drivers.conversations import found
 from aegis.agents.drivers.conversations.found import FoundConversation, TakeoverTalk
 from aegis.errors import Unavailable
@@ -29,6 +29,7 @@ from aegis.protocol.agent_events import (
     AssistantThinking,
     ToolResult,
     ToolUse,
+    Usage,
     UserMessage,
 )
 
@@ -64,7 +65,7 @@ ORDER BY time_updated DESC LIMIT 1
 """
 
 _AFTER = """
-SELECT part.id, message.session_id, message.data, part.data
+SELECT part.id, message.session_id, message.id, message.data, part.data
 FROM message JOIN part ON part.message_id = message.id
 WHERE message.session_id IN (?, ?) AND message.time_created >= ?
 ORDER BY message.time_created DESC, part.id DESC LIMIT ?
@@ -94,15 +95,16 @@ class OpencodeFiles:
                 others = database.execute(
                     _OTHERS, (self.cwd, os.path.realpath(self.cwd), at, conversation)
                 ).fetchall()
+        messages = {id_: _json(data) for _, _, id_, data, _ in reversed(rows)}
         events = [
             (f"{part}/{place}", found.bounded(event))
-            for part, _, message, data in reversed(rows)
-            for place, event in enumerate(_said(_json(message), _json(data)))
+            for part, _, id_, _, data in reversed(rows)
+            for place, event in enumerate(_said(messages[id_], _json(data)))
         ]
         used = {session for _, session, *_ in rows}
         return TakeoverTalk(
             conversation=last if last in used else conversation,
-            events=tuple(events[-found.MAX_SAID :]),
+            events=(*events[-found.MAX_SAID :], *_spent(messages)),
             unknown=str(others[0][0]) if others and not named else "",
         )
 
@@ -182,6 +184,29 @@ def _json(data: object) -> dict[str, Any]:
         return mapping(json.loads(text(data)))
     except (ValueError, RecursionError):
         return {}
+
+
+def _spent(messages: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, AgentEvent]]:
+    """Yield the tokens of messages by id as one usage; nothing if there are none.
+
+    Not their cost: the program reports that of the whole conversation when it continues it.
+    """
+    requests = {id_: usage for id_, each in messages.items() if (usage := _usage(each))}
+    if requests:
+        yield f"usage/{[*requests][-1]}", found.summed([*requests.values()])
+
+
+def _usage(message: Mapping[str, Any]) -> Usage | None:
+    tokens = mapping(message.get("tokens"))
+    fresh, output = count(tokens.get("input")), count(tokens.get("output"))
+    if fresh is None or output is None:
+        return None
+    cache = mapping(tokens.get("cache"))
+    cached = sum(count(cache.get(each)) or 0 for each in ("read", "write"))
+    given = fresh + cached
+    return Usage(
+        input_tokens=given, cached_tokens=cached, output_tokens=output, context_tokens=given
+    )
 
 
 def _said(message: Mapping[str, Any], part: Mapping[str, Any]) -> list[AgentEvent]:
