@@ -20,6 +20,7 @@ root (one_for_one)
 ├─ workflows           the workflows, and the calls of their engines
 ├─ groups              sessions that get one order, and their replies
 ├─ connections         one actor per client, dynamic
+├─ push                notifications for browsers whose page is closed
 ├─ telegram(-outbox)   if configured: the chat of Telegram, and what is sent there
 ├─ daemon              status, tree, sessions, stop
 └─ gateway             listens and serves; the MCP sessions' tasks live in its nursery
@@ -95,6 +96,7 @@ from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
 from aegis.program import notify_service_manager, program_word, start_again
+from aegis.push.desk import PushDesk
 from aegis.ready_text import ready_text
 from aegis.requests.desk import RequestDesk
 from aegis.servers.access.admission import is_loopback
@@ -327,6 +329,20 @@ def _telegram(
     return telegram_children(state.telegram, settings, flusher, programs.names.address_of)
 
 
+def push_child(state: StatePaths, keyring: Keyring, flusher: Flusher) -> ChildSpec:
+    """Return the child that sends notifications to browsers."""
+    seal = None if keyring.seals is None else keyring.seals.of(str(state.push_key))
+    return ChildSpec.of(
+        "push",
+        PushDesk,
+        path=state.push,
+        key_file=state.push_key,
+        seal=seal,
+        flusher=flusher,
+        is_logged_in=keyring.pages.is_logged_in,
+    )
+
+
 def server_children(
     root: Path,
     keyring: Keyring,
@@ -428,19 +444,22 @@ async def _serve(
             sessions=programs.messages,
             earlier=held.earlier,
             withhold=programs.withheld_from,
-            servers=server_children(
-                settings.root,
-                keyring,
-                stop,
-                configuration,
-                programs.rights,
-                Peers(
-                    root=programs.root,
-                    handle_of_session=programs.rights.handle_of,
-                    children=children,
-                ).identify,
-                programs.names,
-                left_out,
+            servers=(
+                push_child(state, keyring, flusher),
+                *server_children(
+                    settings.root,
+                    keyring,
+                    stop,
+                    configuration,
+                    programs.rights,
+                    Peers(
+                        root=programs.root,
+                        handle_of_session=programs.rights.handle_of,
+                        children=children,
+                    ).identify,
+                    programs.names,
+                    left_out,
+                ),
             ),
             telegram=_telegram(configuration, state, flusher, programs),
         )

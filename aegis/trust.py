@@ -81,7 +81,7 @@ A file without both members is ignored.
 """
 
 _SHELL = {"shell.json": "sid"}
-_TEXTS = ("node.key", "node.id")
+_TEXTS = ("node.key", "node.id", "push.key")
 _NOTES = ("workspaces.json",)
 _OF_TERMINALS = {
     "shell.json": "document",
@@ -100,7 +100,7 @@ _OF_CANVASES = dict.fromkeys(
 _PREVIOUS = ".jsonl.1"
 """The end of the name of a ledger that was rotated; it has the codes of its earlier name."""
 
-_OF_ITS_OWN = ("keys.json", "pages.json", "node.key", "node.id", "port")
+_OF_ITS_OWN = ("keys.json", "pages.json", "node.key", "node.id", "port", "push.key", "push.jsonl")
 """Files that a copy makes anew: with the keys it would be taken for the original."""
 
 MAX_PACKED_BYTES = 1 << 30
@@ -408,6 +408,8 @@ def _places(state: StatePaths) -> Iterator[tuple[str, str]]:
     for path in _entries(str(state.canvases)):
         yield from _below(path, _OF_CANVASES)
     yield str(state.requests), "lines"
+    for suffix in ("", _NEXT):
+        yield f"{state.push}{suffix}", "lines"
     for suffix in ("", ".1", _NEXT):
         yield f"{state.telegram}{suffix}", "lines"
     for name in ("sessions.jsonl", "worktrees.jsonl", "usage.jsonl"):

@@ -48,6 +48,7 @@ SUBJECTS = {
     "cli": (4_500, "cli/"),
     "tui": (7_500, "tui/"),
     "telegram": (2_600, "telegram/"),
+    "web push": (1_000, "push/"),
     "editors": (1_200, "acp/"),
     "app, life of the process": (
         1_400,
@@ -68,6 +69,7 @@ BUDGET = 88_000
 ENTITIES = {name: f"{name}/" for name in PRIMITIVES.replace("/", "").split()} | {
     "roster of agents": "agents/directory/",
     "chat": "telegram/",
+    "browsers that are notified": "push/",
     "page keys": "servers/access/pages.py",
     "subscribers": "terminals/wakes/",
     "nodes": "nodes/ terminals/remote/",

@@ -202,6 +202,10 @@ LAW: list[Rule] = [
     ("aegis.workspaces*", (*DURABLE, "aegis.processes", "aegis.workspaces")),
     ("aegis.turns*", (*COMMON, "aegis.turns")),
     ("aegis.telegram*", (*DURABLE, "aegis.telegram", "aegis.turns")),
+    (
+        "aegis.push*",
+        (*DURABLE, "aegis.push", "aegis.turns", "aegis.state.sealing", "aegis.state.state_files"),
+    ),
     *(
         (f"aegis.{primitive}*", (*DURABLE, "aegis.turns", f"aegis.{primitive}"))
         for primitive in ("queues", "groups", "history", "requests")
@@ -525,7 +529,8 @@ ONLY_IN = {
     "pyte": ("aegis.terminals.screen*",),
     "avt": ("aegis.terminals.screen*", "aegis.tui*"),
     "textual": ("aegis.tui*",),
-    "httpx2": ("aegis.telegram.api", "tests.chaos.real.sessions"),
+    "httpx2": ("aegis.telegram.api", "aegis.push*", "tests.chaos.real.sessions"),
+    "cryptography": ("aegis.push*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
     "rich": ("aegis.agents.render", "aegis.tui*"),

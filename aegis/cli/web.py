@@ -1,4 +1,4 @@
-"""The verbs of the web page: ``web``, ``page list|revoke|link``."""
+"""The verbs of the web page: ``web``, ``page list|revoke|link``, ``push list|remove``."""
 
 from __future__ import annotations
 
@@ -101,5 +101,48 @@ page = VerbGroup(
         "list": list_pages,
         "revoke": revoke,
         "link": link,
+    },
+)
+
+
+_OF_PUSH = ["id", "service", "label", "what", "since", "page", "problem"]
+
+
+@verb()
+def list_subscriptions(daemon: TargetDaemon) -> None:
+    """List the browsers that get notifications while the page is closed."""
+    reply = daemon.call("push_list")
+    daemon.show(reply, lambda: print_lines(_subscriptions(reply)))
+
+
+def _subscriptions(reply: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            each["id"],
+            each["service"],
+            each["label"],
+            ", ".join(what for what in ("requests", "ends", "hides") if each[what]),
+            each["created_at"],
+            each["page"] or "",
+            each["problem"],
+        ]
+        for each in reply["subscriptions"]
+    ]
+    return table(_OF_PUSH, rows)
+
+
+@verb(argument("subscription", metavar="ID"))
+def remove(daemon: TargetDaemon, subscription: str) -> None:
+    """Send no more notifications to the browser ID; 'all' removes all of them."""
+    reply = daemon.call("push_remove", id=subscription)
+    lines = [f"removed: {escaped_line(each)}" for each in reply["ids"]] or ["nothing to remove"]
+    daemon.show(reply, lambda: print_lines("\n".join(lines)))
+
+
+push = VerbGroup(
+    """Browsers that get notifications while the page is closed.""",
+    {
+        "list": list_subscriptions,
+        "remove": remove,
     },
 )

@@ -12,7 +12,7 @@ import trio
 from aegis.client.address import Remote, address_of
 from aegis.client.nouns.agents import Agents
 from aegis.client.nouns.canvases import Canvases
-from aegis.client.nouns.daemon import Daemon, Pages, Sessions, Tree
+from aegis.client.nouns.daemon import Daemon, Pages, Push, Sessions, Tree
 from aegis.client.nouns.groups import Groups
 from aegis.client.nouns.inboxes import Inboxes
 from aegis.client.nouns.queues import Queues
@@ -47,6 +47,7 @@ class Client:
         self.groups = Groups(session)
         self.sessions = Sessions(session)
         self.pages = Pages(session)
+        self.push = Push(session)
         self.daemon = Daemon(session)
         self.tree = Tree(session)
         self.open_shell = self.shells.open

@@ -81,6 +81,7 @@ def _single(state: StatePaths) -> dict[Path, str]:
         state.agents / "worktrees.jsonl": "worktrees",
         state.agents / "usage.jsonl": "usage of agents",
         state.telegram: "telegram",
+        state.push: "push",
     }
 
 

@@ -30,6 +30,7 @@ class Owner(enum.Enum):
     CANVASES = ("canvases", "the desk of canvases", "aegis_")
     WORKFLOWS = ("workflows", "the desk of workflows", "aegis_")
     GROUPS = ("groups", "the desk of groups", "aegis_")
+    PUSH = ("push", "the desk of notifications", "aegis_")
     DAEMON = ("daemon", "the daemon", "aegis_")
 
     def __init__(self, service: str, subject: str, prefix: str) -> None:

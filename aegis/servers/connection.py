@@ -30,6 +30,7 @@ from aegis.protocol.derived.wire import command_from
 from aegis.protocol.entry import Entry, Owner
 from aegis.protocol.inboxes import Handoff, PersonHandoff
 from aegis.protocol.naming import name_key
+from aegis.protocol.push import PageSubscribePush, SubscribePush
 from aegis.protocol.requests import AnswerRequest, ListRequests, PersonAnswer
 from aegis.protocol.table import BY_NAME
 from aegis.protocol.trust import TrustProject
@@ -130,7 +131,7 @@ class Connection(Actor[Invoke]):
                 "Python or from the page, under no handle"
             )
         if is_person(self._caller, command):
-            command = as_person(command)
+            command = as_person(command, self._caller.identity.page)
         if isinstance(command, TrustProject) and command.digest is not None:
             check_person(self._caller, command)
         self._check_rights(entry, command, message.arguments)
@@ -157,9 +158,11 @@ class Connection(Actor[Invoke]):
             self._on_handle.tell(self._handle_seen(handle=handle))
 
 
-def as_person(command: Command[Any]) -> Command[Any]:
-    """Return a command that a person has given."""
+def as_person(command: Command[Any], page: str | None = None) -> Command[Any]:
+    """Return a command that a person has given, from the web page with the id ``page``."""
     match command:
+        case SubscribePush():
+            return PageSubscribePush(**attrs.asdict(command, recurse=False), page=page)
         case Handoff():
             return PersonHandoff(**attrs.asdict(command, recurse=False))
         case AnswerRequest():

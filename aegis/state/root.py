@@ -144,6 +144,16 @@ class StatePaths(namedtuple("StatePaths", ("root",))):
         return self.directory / "telegram.jsonl"
 
     @property
+    def push(self) -> Path:
+        """The browsers that get notifications, and of what."""
+        return self.directory / "push.jsonl"
+
+    @property
+    def push_key(self) -> Path:
+        """The key by which push services know this daemon."""
+        return self.directory / "push.key"
+
+    @property
     def terminals(self) -> Path:
         """A directory for each terminal."""
         return self.directory / "terminals"

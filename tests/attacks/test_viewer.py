@@ -21,6 +21,7 @@ from aegis.cli.grammar.click_program import cli
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.running import running
+from tests.fakes.push_service import PushBrowser
 
 pytestmark = pytest.mark.real
 
@@ -76,6 +77,8 @@ def poisoned(new_terminal: NewTerminal, daemon: DaemonProcess) -> LiveTerminal:
     terminal.run(f"printf '\\033]0;evil\\033[31m\\007'; {PRINT_EVIL}")
     daemon.call("handoff", target_handle="eve", context=EVIL)
     daemon.call("page_link", view=f"terminal:{terminal.name}", label=EVIL)
+    browser = PushBrowser()  # at a host that there is not: nothing is sent
+    daemon.call("push_subscribe", **browser.keys, label=EVIL[:120], requests=False)
     return terminal
 
 
@@ -99,6 +102,7 @@ VERBS: dict[str, list[str]] = {
     "history": ["history"],
     "session list": ["session", "list"],
     "page list": ["page", "list"],
+    "push list": ["push", "list"],
     "doctor": ["doctor"],
     "config check": ["config", "check"],
 }
@@ -108,6 +112,7 @@ SHOWS_NOTHING_OF_OTHERS = {
     "web",
     "page link",
     "page revoke",
+    "push remove",
     "request ask",
     "unit",
     "up",

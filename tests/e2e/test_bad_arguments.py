@@ -67,6 +67,9 @@ GOOD: dict[str, dict[str, object]] = {
     "objective": {"objective": "bad-arguments"},
     "new_name": {"new_name": "council"},
     "view": {"view": "terminal:{terminal}"},
+    "endpoint": {"endpoint": "https://push.example/bad-arguments"},
+    "p256dh": {"p256dh": "A" * 87},
+    "auth": {"auth": "A" * 22},
 }
 """What each argument that cannot be left out may be."""
 
@@ -216,6 +219,15 @@ BAD_HERE: dict[str, list[tuple[object, str]]] = {
     "enqueue.after": [("x", "list"), ([5], "text")],
     "task_list.queue": [("a b", "1 to 64"), ("nowhere", "no queue"), (5, "text")],
     "page_revoke.id": [("", "id of a page"), ("A!", "id of a page"), (5, "text"), (None, "")],
+    "push_remove.id": [("", "id of a"), ("A!", "id of a"), (5, "text"), (None, "")],
+    "push_subscribe.endpoint": [("x" * 1_025, "1024"), (5, "text"), (None, "")],
+    "push_subscribe.p256dh": [("x", "key of a browser"), (5, "text"), (None, "")],
+    "push_subscribe.auth": [("x", "secret of a browser"), (5, "text"), (None, "")],
+    "push_subscribe.label": [("x" * 121, "120"), (5, "text")],
+    **{
+        f"push_subscribe.{field}": [("yes", "true or false"), (1, "true or false")]
+        for field in ("requests", "ends", "hides")
+    },
     "session_revoke.handle": [
         ("human", "no session"),
         ("a/b", "1 to 64"),

@@ -89,6 +89,7 @@ CLASSES: Mapping[str, CommandClass] = {
             *("workflow_resume", "workflow_retry", "workflow_trust"),
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
             *("page_code", "page_list", "page_link", "page_revoke", "token_rotate", "down"),
+            *("push_key", "push_subscribe", "push_list", "push_remove"),
         ),
         "read",
     ),

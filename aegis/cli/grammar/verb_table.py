@@ -24,6 +24,7 @@ VERBS = {
     "group": "aegis.cli.group:group",
     "web": "aegis.cli.web:web",
     "page": "aegis.cli.web:page",
+    "push": "aegis.cli.web:push",
     "session": "aegis.cli.session:session",
     "token": "aegis.cli.session:token",
     "node": "aegis.cli.node:node",
@@ -59,6 +60,7 @@ ALIASES = {
     "shell": {"new": "open", "rm": "close"},
     "session": {"ls": "list", "rm": "revoke"},
     "page": {"ls": "list", "rm": "revoke"},
+    "push": {"ls": "list", "rm": "remove"},
     "node": {"rm": "forget"},
 }
 """Words of other tools that are accepted for a verb, by its first word; no help lists them."""

@@ -8,7 +8,7 @@ from types import TracebackType
 from aegis.client.address import BadAddress, is_url
 from aegis.client.blocking.agents import Agents
 from aegis.client.blocking.canvases import Canvases
-from aegis.client.blocking.daemon import Daemon, Pages, Sessions
+from aegis.client.blocking.daemon import Daemon, Pages, Push, Sessions
 from aegis.client.blocking.groups import Groups
 from aegis.client.blocking.inboxes import Inboxes
 from aegis.client.blocking.queues import Queues
@@ -42,6 +42,7 @@ class BlockingClient:
         self.groups = Groups(session)
         self.sessions = Sessions(session)
         self.pages = Pages(session)
+        self.push = Push(session)
         self.daemon = Daemon(session)
         self.open_shell = self.shells.open
 

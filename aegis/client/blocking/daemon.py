@@ -32,6 +32,16 @@ from aegis.protocol.pages import (
     PagesRevoked,
     RevokePage,
 )
+from aegis.protocol.push import (
+    GetPushKey,
+    ListPush,
+    PushKey,
+    PushRemoved,
+    PushSubscription,
+    PushSubscriptions,
+    RemovePush,
+    SubscribePush,
+)
 
 
 class Daemon(BlockingNoun):
@@ -113,6 +123,49 @@ class Pages(BlockingNoun):
         ``for_s`` seconds; ``label`` is a note for the list.
         """
         return self._call(NewLink, view=view, for_s=for_s, label=label)
+
+
+class Push(BlockingNoun):
+    """Notifications for browsers whose page is closed. For a person only."""
+
+    def key(self) -> PushKey:
+        """Return the public key with which a browser subscribes. Operator only."""
+        return self._call(GetPushKey)
+
+    def subscribe(
+        self,
+        endpoint: str,
+        p256dh: str,
+        auth: str,
+        *,
+        label: str = "",
+        requests: bool = True,
+        ends: bool = False,
+        hides: bool = False,
+    ) -> PushSubscription:
+        """Send notifications to a browser, by its address and keys. Operator only.
+
+        ``requests``: of those that wait for a person. ``ends``: of messages to the person.
+        ``hides``: without names and texts.
+        """
+        return self._call(
+            SubscribePush,
+            endpoint=endpoint,
+            p256dh=p256dh,
+            auth=auth,
+            label=label,
+            requests=requests,
+            ends=ends,
+            hides=hides,
+        )
+
+    def list(self) -> PushSubscriptions:
+        """List the browsers that are subscribed. Operator only."""
+        return self._call(ListPush)
+
+    def remove(self, id: str) -> PushRemoved:  # noqa: A002 -- its name on the wire
+        """Send no more notifications to a browser; ``all`` for all of them. Operator only."""
+        return self._call(RemovePush, id=id)
 
 
 class Sessions(BlockingNoun):

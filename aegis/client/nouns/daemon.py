@@ -35,6 +35,16 @@ from aegis.protocol.pages import (
     PagesRevoked,
     RevokePage,
 )
+from aegis.protocol.push import (
+    GetPushKey,
+    ListPush,
+    PushKey,
+    PushRemoved,
+    PushSubscription,
+    PushSubscriptions,
+    RemovePush,
+    SubscribePush,
+)
 
 
 class Daemon(Noun):
@@ -118,6 +128,49 @@ class Pages(Noun):
         ``for_s`` seconds; ``label`` is a note for the list.
         """
         return await self._call(NewLink, view=view, for_s=for_s, label=label)
+
+
+class Push(Noun):
+    """Notifications for browsers whose page is closed. For a person only."""
+
+    async def key(self) -> PushKey:
+        """Return the public key with which a browser subscribes. Operator only."""
+        return await self._call(GetPushKey)
+
+    async def subscribe(
+        self,
+        endpoint: str,
+        p256dh: str,
+        auth: str,
+        *,
+        label: str = "",
+        requests: bool = True,
+        ends: bool = False,
+        hides: bool = False,
+    ) -> PushSubscription:
+        """Send notifications to a browser, by its address and keys. Operator only.
+
+        ``requests``: of those that wait for a person. ``ends``: of messages to the person.
+        ``hides``: without names and texts.
+        """
+        return await self._call(
+            SubscribePush,
+            endpoint=endpoint,
+            p256dh=p256dh,
+            auth=auth,
+            label=label,
+            requests=requests,
+            ends=ends,
+            hides=hides,
+        )
+
+    async def list(self) -> PushSubscriptions:
+        """List the browsers that are subscribed. Operator only."""
+        return await self._call(ListPush)
+
+    async def remove(self, id: str) -> PushRemoved:  # noqa: A002 -- its name on the wire
+        """Send no more notifications to a browser; ``all`` for all of them. Operator only."""
+        return await self._call(RemovePush, id=id)
 
 
 class Sessions(Noun):

@@ -105,6 +105,10 @@ class PageKeys:
             each for each in self._stored if each.cookie is not None and not _is_over(each, now)
         ]
 
+    def is_logged_in(self, page: str) -> bool:
+        """Return whether the page with this id is logged in."""
+        return any(each.id == page for each in self.pages)
+
     @property
     def links(self) -> list[StoredPage]:
         """The links, oldest first."""

@@ -116,7 +116,8 @@ def test_without_a_verb_the_help_is_shown_and_it_is_a_usage_error(invoke: Invoke
             ["list"],
             "No such command 'list'. Did you mean 'term list' or 'workspace list' or "
             "'agent list' or 'request list' or 'queue list' or 'canvas list' or 'workflow list' or "
-            "'group list' or 'page list' or 'session list'?; see: aegis-actors --help",
+            "'group list' or 'page list' or 'push list' or 'session list'?; "
+            "see: aegis-actors --help",
         ),
         (
             ["completion"],

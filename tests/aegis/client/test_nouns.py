@@ -55,6 +55,7 @@ ASYNC: tuple[type, ...] = (
     groups.Groups,
     daemon.Sessions,
     daemon.Pages,
+    daemon.Push,
     daemon.Daemon,
     daemon.Tree,
 )
@@ -71,6 +72,7 @@ BLOCKING: tuple[type, ...] = (
     blocking_groups.Groups,
     blocking_daemon.Sessions,
     blocking_daemon.Pages,
+    blocking_daemon.Push,
     blocking_daemon.Daemon,
 )
 STREAMS = {"watch", "follow", "events", "command_output"}
