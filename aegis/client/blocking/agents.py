@@ -199,8 +199,8 @@ class Agents(BlockingNoun):
 
     def usage_over_time(
         self,
-        by: Literal["hour", "day", "agent"] = "day",
         *,
+        by: Literal["hour", "day", "agent"] = "day",
         split: bool = False,
         handle: str | None = None,
         since: str | None = None,

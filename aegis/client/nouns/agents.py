@@ -208,8 +208,8 @@ class Agents(Noun):
 
     async def usage_over_time(
         self,
-        by: Literal["hour", "day", "agent"] = "day",
         *,
+        by: Literal["hour", "day", "agent"] = "day",
         split: bool = False,
         handle: str | None = None,
         since: str | None = None,
