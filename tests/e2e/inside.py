@@ -127,7 +127,10 @@ async def daemon_inside(directory: Path) -> AsyncIterator[DaemonInside]:
             programs=programs,
             workflows=WorkflowSettings(root=programs.root, host="here"),
         ),
-        servers=app.server_children(root, keyring, stop, Configuration(), programs.rights),
+        servers=(
+            app.push_child(state, keyring, Flusher()),
+            *app.server_children(root, keyring, stop, Configuration(), programs.rights),
+        ),
     )
     async with open_system(tree, observer=events.append) as system:
         app._publish_address(settings, state, keyring, None)

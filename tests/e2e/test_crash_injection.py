@@ -304,6 +304,7 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
 @crash_of("GroupDesk")
 @crash_of("WorkflowDesk")
 @crash_of("CanvasDesk")
+@crash_of("PushDesk")
 @crash_of("AgentDirectory")
 @pytest.mark.parametrize(
     ("path", "command", "words"),
@@ -361,6 +362,12 @@ async def test_a_router_that_crashes_with_a_wake_costs_no_wake(
             "canvas_list",
             "the desk of canvases had an internal error while it handled this call; nothing is "
             "lost: call again",
+        ),
+        (
+            "root/push",
+            "push_list",
+            "the desk of notifications had an internal error while it handled this call; nothing "
+            "is lost: call again",
         ),
         (
             "root/daemon",

@@ -121,6 +121,7 @@ VERBS_OF_TOOLS = {
     "interrupt": "agent interrupt",
     "rename": "agent rename",
     "close": "agent stop",
+    "agent_usage_over_time": "agent usage",
     "agent_resume": "agent launch",
     "agent_continue": "agent launch",
     "agent_launch": "agent launch",

@@ -300,6 +300,8 @@ WELL_FORMED = {
     "workflow_id": "0" * 26,
     "view": "agent:a",
     "command": "term_1_1",
+    "p256dh": "a" * 87,
+    "auth": "a" * 22,
 }
 """Texts of a form of their own, by the name of the argument."""
 

@@ -26,6 +26,9 @@ from tests.chaos.notebook import Notebook
 MOST_BYTES = 2**24
 """The most bytes of a transcript that are read."""
 
+LEDGERS = ("sessions.jsonl", "usage.jsonl", "worktrees.jsonl")
+"""The files of all sessions together, beside which each session has a directory of its own."""
+
 PATIENCE_S = 120.0
 LOOK_S = 0.5
 
@@ -93,7 +96,7 @@ class AgentEnd:
             notes.inboxes[handle] = await self._messages(handle, unread=False)
         with contextlib.suppress(FileNotFoundError):  # there was no session
             names = sound_disk().list_directory(STATE.agents)
-            notes.files += [each for each in names if not each.startswith("sessions.jsonl")]
+            notes.files += [each for each in names if not each.startswith(LEDGERS)]
         notes.inboxes[s.HUMAN] = await self._messages(None, unread=False)
         listed = await self._asker.ask(req.ListRequests(state="all", limit=500))
         if listed.value is not None:
