@@ -85,7 +85,7 @@ def take_over(team: Team) -> None:
 
 BEFORE = {
     "aegis-actors agent wait ann --blocked": teach_plan,
-    "aegis-actors agent read ann --last 6": take_over,
+    "aegis-actors agent read ann --last 7": take_over,
 }
 """What happens before a command of the page, and is no command of it."""
 
