@@ -1,9 +1,10 @@
-"""The verbs of groups: ``group list|spawn|broadcast|wait|show|rename|dissolve``."""
+"""The verbs of groups: ``group list|spawn|broadcast|wait|show|orders|rename|dissolve``."""
 
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import (
     SECONDS,
+    WHOLE,
     TargetDaemon,
     VerbGroup,
     argument,
@@ -165,6 +166,17 @@ def show(daemon: TargetDaemon, group: str) -> None:
     daemon.show(reply, lambda: _show_group(reply))
 
 
+@verb(
+    option("--before", metavar="ID", help="Only orders before this broadcast."),
+    option("--limit", kind=WHOLE, help="Maximum number of orders; default 10."),
+    argument("group"),
+)
+def orders(daemon: TargetDaemon, group: str, before: str | None, limit: int | None) -> None:
+    """List the orders that GROUP got, the newest first, with the replies."""
+    reply = daemon.call("group_orders", group=group, before=before and before.upper(), limit=limit)
+    daemon.show(reply, lambda: _show_orders(reply))
+
+
 @verb(argument("group"), argument("new_name", metavar="NAME"))
 def rename(daemon: TargetDaemon, group: str, new_name: str) -> None:
     """Give GROUP the name NAME; the old one stays an alias."""
@@ -224,11 +236,32 @@ def _show_replies(reply: Mapping[str, Any]) -> None:
     if reply["reduced"] is not None:
         print_lines(escaped(reply["reduced"]))
     for handle, member in reply["metadata"]["members"].items():
-        why = ": ".join(filter(None, (member["state"], member["reason"])))
-        if member["status"] != "replied":
-            print_notice(escaped_line(f"↳ {handle} {member['status']}{f' ({why})' if why else ''}"))
-        elif member["is_cut"]:
-            print_notice(escaped_line(f"↳ the reply of {handle} is cut: agent read {handle}"))
+        _show_missing(handle, member)
+
+
+def _show_missing(handle: str, member: Mapping[str, Any]) -> None:
+    """Print why a member has not replied, or that its reply is cut."""
+    why = ": ".join(filter(None, (member["state"], member["reason"])))
+    if member["status"] != "replied":
+        print_notice(escaped_line(f"↳ {handle} {member['status']}{f' ({why})' if why else ''}"))
+    elif member["is_cut"]:
+        print_notice(escaped_line(f"↳ the reply of {handle} is cut: agent read {handle}"))
+
+
+def _show_orders(reply: Mapping[str, Any]) -> None:
+    for number, each in enumerate(reply["result"]):
+        if number:
+            print_lines("\n")
+        head = f"{each['at']}  {each['broadcast_id']}  {each['sender']}"
+        print_lines(f"{escaped_line(head)}\n> {escaped_line(each['objective'])}")
+        for handle in each["order"]:
+            print_lines(f"{escaped_line(handle)}:\n{escaped(each['by_member'][handle])}")
+        for handle, member in each["members"].items():
+            _show_missing(handle, member)
+    if not reply["result"]:
+        print_notice("↳ no order: aegis-actors group broadcast GROUP gives one")
+    if reply.get("more"):
+        print_notice(f"↳ older ones: --before {reply['result'][-1]['broadcast_id']}")
 
 
 def _exit_code(reply: Mapping[str, Any]) -> int:
@@ -245,6 +278,7 @@ group = VerbGroup(
         "broadcast": broadcast,
         "wait": wait,
         "show": show,
+        "orders": orders,
         "rename": rename,
         "dissolve": dissolve,
     },

@@ -1,4 +1,4 @@
-"""The verbs of queues: ``queue list|add|show|task|cancel|retry|pause|resume``."""
+"""The verbs of queues: ``queue list|add|show|task|cancel|retry|move|pause|resume``."""
 
 from __future__ import annotations
 
@@ -146,6 +146,29 @@ def _show_retried(task: Mapping[str, Any]) -> None:
         print_notice(f"↳ failed with it, and not retried: {', '.join(task['failed_with'])}")
 
 
+@verb(
+    option("--before", metavar="TASK", help="The task that is to begin next after it."),
+    flag("--first", "first", help="To the first place."),
+    flag("--last", "last", help="To the last place."),
+    argument("queue"),
+    argument("task", metavar="TASK"),
+)
+def move(
+    daemon: TargetDaemon, queue: str, task: str, before: str | None, first: bool, last: bool
+) -> None:
+    """Move TASK, which has not begun, to another place in the order of QUEUE.
+
+    It takes the priority of a neighbour if its own would keep it from that place.
+    """
+    if sum((before is not None, first, last)) != 1:
+        raise UsageError("queue move: give one of --before TASK, --first and --last")
+    to = None if before is not None else "first" if first else "last"
+    reply = daemon.call(
+        "task_move", queue=queue, task_id=task.upper(), before=before and before.upper(), to=to
+    )
+    daemon.show(reply, lambda: _show_tasks({"result": [reply]}))
+
+
 @verb(argument("queue"))
 def pause(daemon: TargetDaemon, queue: str) -> None:
     """Start no further task of QUEUE; those that run go on."""
@@ -240,6 +263,7 @@ queue = VerbGroup(
         "task": task,
         "cancel": cancel,
         "retry": retry,
+        "move": move,
         "pause": pause,
         "resume": resume,
     },

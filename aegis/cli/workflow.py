@@ -1,4 +1,4 @@
-"""The verbs of workflows: ``workflow list|run|status|cancel|resume|retry|trust``."""
+"""The verbs of workflows: ``workflow list|run|status|steps|cancel|resume|retry|trust``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _RUNS = ["workflow", "name", "status", "calls", "from", "now"]
 
+_STEPS = ["step", "state", "started", "ended", "call", "result"]
+
 NOW_CHARS = 60
+RESULT_CHARS = 60
 
 
 @verb(option("--limit", kind=WHOLE, help="Maximum number of runs; default 50."))
@@ -59,6 +62,17 @@ def status(daemon: TargetDaemon, workflow: str) -> None:
     """Show the status of WORKFLOW, its result, and the end of its log."""
     reply = daemon.call("workflow_status", workflow_id=workflow.upper())
     daemon.show(reply, lambda: _show(reply))
+
+
+@verb(
+    option("--after", metavar="NUMBER", kind=WHOLE, help="Only steps with a greater number."),
+    option("--limit", kind=WHOLE, help="Maximum number of steps; default 100."),
+    argument("workflow", metavar="WORKFLOW"),
+)
+def steps(daemon: TargetDaemon, workflow: str, after: int | None, limit: int | None) -> None:
+    """List what WORKFLOW has done, step by step, with the results."""
+    reply = daemon.call("workflow_steps", workflow_id=workflow.upper(), after=after, limit=limit)
+    daemon.show(reply, lambda: _show_steps(reply))
 
 
 @verb(argument("workflow", metavar="WORKFLOW"))
@@ -141,6 +155,25 @@ def _row(run: Mapping[str, Any]) -> list[object]:
     ]
 
 
+def _show_steps(reply: Mapping[str, Any]) -> None:
+    found = reply["result"]
+    if found:
+        print_lines(table(_STEPS, [_step_row(each) for each in found]))
+    else:
+        print_notice("↳ no step")
+    if reply.get("more"):
+        print_notice(f"↳ {reply['total']} in all: --after {found[-1]['number']}")
+
+
+def _step_row(step: Mapping[str, Any]) -> list[object]:
+    text = step["error"] if step["result"] is None else step["result"]
+    text = " ".join((text or "").split())
+    return [
+        *(step[name] for name in ("number", "state", "started", "ended", "label")),
+        text if len(text) <= RESULT_CHARS else f"{text[: RESULT_CHARS - 1]}…",
+    ]
+
+
 def _show(run: Mapping[str, Any]) -> None:
     names = ("workflow_id", "name", "status", "sender", "key", "kwargs", "calls", "checkpoint")
     after = ("runs", "started", "ended", "error", "problem")
@@ -166,6 +199,7 @@ workflow = VerbGroup(
         "list": list_workflows,
         "run": run,
         "status": status,
+        "steps": steps,
         "cancel": cancel,
         "resume": resume,
         "retry": retry,

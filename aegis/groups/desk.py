@@ -62,7 +62,9 @@ from aegis.protocol.groups import (
     DissolveGroup,
     GroupInfo,
     GroupList,
+    GroupOrders,
     GroupReplies,
+    ListGroupOrders,
     ListGroups,
     RenameGroup,
     ShowGroup,
@@ -182,6 +184,12 @@ class DeskGroup:
         find = self.progress if durable else self.newest_progress
         yield from (each for each in map(find, reversed([*self._broadcasts])) if each is not None)
 
+    def orders(self) -> list[BroadcastProgress]:
+        """Return all durable broadcasts in the table, the newest first."""
+        found = map(self.progress, [*self.past, *self._broadcasts])
+        known = [each for each in found if each is not None]
+        return sorted(known, key=lambda e: (e.broadcast.number, e.broadcast.id), reverse=True)
+
     def latest(self, *, durable: bool) -> BroadcastProgress | None:
         """Return the newest broadcast."""
         return next(self.all_progress(durable=durable), None)
@@ -271,6 +279,7 @@ DeskMessage = (
     | ShowGroup
     | DissolveGroup
     | RenameGroup
+    | ListGroupOrders
     | ListGroups
     | FollowGroups
     | WaitTimeout
@@ -362,6 +371,8 @@ class GroupDesk(Actor[DeskMessage]):
             case ShowGroup(group=name):
                 info, ask = self._info(group := self._get_shown(name)), self._sessions_of(group)
                 self.context.start_soon(self._answer, self.defer(message), info, ask)
+            case ListGroupOrders():
+                self.reply(message, self._orders(message))
             case ListGroups():
                 self.reply(message, self._list())
             case FollowGroups(place=place):
@@ -1002,6 +1013,20 @@ class GroupDesk(Actor[DeskMessage]):
                 return GroupList(result=found, more=True)
             found.append(info)
         return GroupList(result=found)
+
+    def _orders(self, request: ListGroupOrders) -> GroupOrders:
+        group = self._get_shown(request.group)
+        orders, before = group.orders(), request.before
+        if before is not None:
+            ids = [each.broadcast.id for each in orders]
+            if before not in ids:
+                raise views.no_broadcast(group.newest, before)
+            orders = orders[ids.index(before) + 1 :]
+        found = [
+            views.order_of(group.newest, each, self._texts(group, each), self._shown)
+            for each in orders[: request.limit]
+        ]
+        return GroupOrders(group=group.newest.name, result=found, more=len(orders) > len(found))
 
     def _news(self, keys: list[str] | None, place: StatesPlace) -> GroupsNews:
         if keys is None:

@@ -15,6 +15,7 @@ from aegis.protocol.groups import (
     BroadcastInfo,
     GroupInfo,
     GroupMember,
+    GroupOrder,
     GroupReplies,
     MemberReply,
     Reducer,
@@ -24,6 +25,9 @@ from aegis.protocol.groups import (
 
 REPLIES_BYTES = 150_000
 """The size, as JSON, of all replies in one answer, and again of the text made from them."""
+
+ORDER_BYTES = 16_000
+"""The size, as JSON, of all replies to one order in a list of orders."""
 
 REASON_CHARS = 500
 
@@ -115,14 +119,7 @@ def replies(
     given = dict(zip((handles[each] for each in progress.replied), texts, strict=True))
     fit = fitted(given, REPLIES_BYTES)
     text = reduced(reducer, given) if reducer else next(iter(texts), None)
-    members = {
-        handle: _member_reply(
-            progress.ends.get(each),
-            group.members[each].profile,
-            is_cut=fit.get(handle) != given.get(handle),
-        )
-        for each, handle in handles.items()
-    }
+    members = _member_replies(group, progress, handles, given, fit)
     return GroupReplies(
         broadcast_id=progress.broadcast.id,
         by_member=fit,
@@ -132,6 +129,45 @@ def replies(
             members=members, is_over=progress.is_over, timed_out=timed_out, reducer=reducer
         ),
     )
+
+
+def order_of(
+    group: AgentGroup, progress: BroadcastProgress, texts: Sequence[str], shown: Shown
+) -> GroupOrder:
+    """Return a broadcast with its replies, whose ``texts`` are in their order."""
+    handles = handles_of(group, progress, shown)
+    given = dict(zip((handles[each] for each in progress.replied), texts, strict=True))
+    fit = fitted(given, ORDER_BYTES)
+    info = _broadcast_info(group, progress, shown)
+    return GroupOrder(
+        broadcast_id=info.broadcast_id,
+        sender=info.sender,
+        at=info.at,
+        objective=info.objective,
+        is_over=info.is_over,
+        ended=progress.ended if info.is_over else None,
+        by_member=fit,
+        order=[*given],
+        members=_member_replies(group, progress, handles, given, fit),
+        missing=[handles[each] for each in progress.pending],
+    )
+
+
+def _member_replies(
+    group: AgentGroup,
+    progress: BroadcastProgress,
+    handles: Mapping[str, str],
+    given: Mapping[str, str],
+    fit: Mapping[str, str],
+) -> dict[str, MemberReply]:
+    return {
+        handle: _member_reply(
+            progress.ends.get(each),
+            group.members[each].profile,
+            is_cut=fit.get(handle) != given.get(handle),
+        )
+        for each, handle in handles.items()
+    }
 
 
 def _member_reply(end: BroadcastEnd | None, profile: str, *, is_cut: bool) -> MemberReply:

@@ -86,7 +86,7 @@ def command_entry(terminal: str, record: Mapping[str, Any]) -> HistoryEntry | No
     """Return the command of a record; None if it has none, or has not ended."""
     match record:
         case {"seq": int(seq), "cmd": str(text), "finished_at": str(at), "writer": str(writer)}:
-            exit_code = record.get("exit")
+            exit_code, began = record.get("exit"), record.get("started_at")
             return HistoryEntry(
                 kind="command",
                 at=at,
@@ -96,6 +96,7 @@ def command_entry(terminal: str, record: Mapping[str, Any]) -> HistoryEntry | No
                 by=writer,
                 outcome=str(record.get("end") or "exited"),
                 exit=exit_code if type(exit_code) is int else None,
+                began=began if isinstance(began, str) else None,
             )
     return None
 

@@ -796,9 +796,9 @@ class _Found:
 
 
 def read_rows(
-    disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None = None
+    disk: Disk, path: Path, end: int | None, row: Any, upgrade: Upgrade | None = None
 ) -> dict[str, Any]:
-    """Return the rows in the first ``end`` bytes of a ledger, by their ids. Blocking.
+    """Return the rows in the first ``end`` bytes of a ledger, or all, by their ids. Blocking.
 
     A damaged line is logged and skipped, and so is a row that this version does not understand.
     Raises ``StorageError``.
@@ -806,7 +806,22 @@ def read_rows(
     return _read(disk, path, end, row, upgrade).rows
 
 
-def _read(disk: Disk, path: Path, end: int, row: Any, upgrade: Upgrade | None) -> _Found:
+def read_texts(disk: Disk, path: Path, texts: Sequence[StoredText], field: str) -> list[str]:
+    """Return the whole texts of rows from ``read_rows``; of a damaged one the beginning. Blocking.
+
+    Raises ``StorageError``.
+    """
+    long = [each for each in texts if each.chars > len(each.head)]
+    lines = _lines_in(disk, path, [(each.start, each.size) for each in long]) if long else []
+    whole = (_text_in(line, field, each.digest) for line, each in zip(lines, long, strict=True))
+    is_long = (each.chars > len(each.head) for each in texts)
+    return [
+        (next(whole) if each else None) or text.head
+        for each, text in zip(is_long, texts, strict=True)
+    ]
+
+
+def _read(disk: Disk, path: Path, end: int | None, row: Any, upgrade: Upgrade | None) -> _Found:
     found: dict[str, dict[str, Any]] = {}
     texts = {name for each in _classes(row) for name in _fields_of(each, StoredText)}
     documents = {name for each in _classes(row) for name in _fields_of(each, StoredDocument)}

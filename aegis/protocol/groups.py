@@ -163,6 +163,37 @@ class GroupReplies:
 
 
 @attrs.frozen(kw_only=True)
+class GroupOrder:
+    """An order that a group got by a broadcast, with the replies; ``objective`` is its beginning.
+
+    ``by_member`` has the replies by handle, in all at most 16,000 bytes, and ``order`` the handles
+    in the order of the replies. ``members`` says more of each (``is_cut`` of a reply that is longer
+    than is shown here), ``missing`` are those whose replies are awaited. ``ended`` is the time of
+    the last reply; null as long as one is awaited.
+    """
+
+    broadcast_id: str
+    sender: str
+    at: str
+    objective: str
+    is_over: bool
+    ended: str | None
+    by_member: dict[str, str]
+    order: list[str]
+    members: dict[str, MemberReply]
+    missing: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class GroupOrders:
+    """Orders of a group, the newest first; ``more``: older ones were left out."""
+
+    group: str
+    result: list[GroupOrder]
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class SpawnIntoGroup(Command[GroupInfo]):
     """Start an agent session as a member of a group, which is created with its first member.
 
@@ -297,6 +328,26 @@ class OnGroup(Command[GroupInfo]):
 @attrs.frozen(kw_only=True)
 class ShowGroup(OnGroup):
     """Return a group with the states of its members and of its newest broadcast."""
+
+
+@attrs.frozen(kw_only=True)
+class ListGroupOrders(Command[GroupOrders]):
+    """List the orders that a group got by broadcasts, the newest first, with the replies.
+
+    Those in the archive are left out; aegis_group_wait_all returns the replies to one of them.
+    """
+
+    group: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=_GROUP)
+    before: str | None = attrs.field(
+        default=None,
+        validator=matching(BROADCAST_PATTERN, BROADCAST_RULE),
+        metadata=described("Only orders before this broadcast.", pattern=f"^{BROADCAST_PATTERN}$"),
+    )
+    limit: int = attrs.field(
+        default=10,
+        validator=between(1, 100, "orders"),
+        metadata=described("Maximum number of orders.", minimum=1, maximum=100),
+    )
 
 
 @attrs.frozen(kw_only=True)

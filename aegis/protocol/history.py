@@ -32,7 +32,9 @@ class HistoryEntry:
     ``failed`` or ``cancelled`` for a task or run, the answer or ``withdrawn`` for a request,
     ``read`` or ``unread`` for a message, and the reason of the end for a command, whose exit code
     is ``exit``. For a text it is ``message``, ``text``, ``tool``, ``result`` or ``failed``, or the
-    outcome of a turn that was not completed. ``archived``: it is in the archive only.
+    outcome of a turn that was not completed. ``archived``: it is in the archive only. ``began`` is
+    the time when the command, the newest attempt of the task, the request or the run began; null of
+    one that never began, and of what is a moment: a message and a text.
     """
 
     kind: HistoryKind
@@ -44,6 +46,7 @@ class HistoryEntry:
     outcome: str
     exit: int | None = None
     archived: bool = False
+    began: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -243,6 +243,27 @@ class RetryTask(OnTask):
 
 
 @attrs.frozen(kw_only=True)
+class MoveTask(Command[TaskInfo]):
+    """Move a task that has not begun directly before another one, or to the first or last place.
+
+    Both are in the queue. The task takes the priority of a neighbour if its own would keep it from
+    that place. Who enqueued a task may move it, and a person any.
+    """
+
+    queue: str = attrs.field(validator=matching(NAME_PATTERN, NAME_RULE), metadata=_QUEUE)
+    task_id: str = attrs.field(validator=matching(TASK_PATTERN, TASK_RULE), metadata=_TASK)
+    before: str | None = attrs.field(
+        default=None,
+        validator=matching(TASK_PATTERN, TASK_RULE),
+        metadata=described("The task that is to begin next after it.", pattern=f"^{TASK_PATTERN}$"),
+    )
+    to: Literal["first", "last"] | None = attrs.field(
+        default=None,
+        metadata=described("In place of before: the first or the last place."),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class ListQueues(Command[QueueList]):
     """List the queues that the project has configured, with the numbers of their tasks."""
 

@@ -14,6 +14,13 @@ from aegis.protocol.naming import NAME_PATTERN, NAME_RULE
 
 WorkflowStatus = Literal["running", "completed", "failed", "cancelled"]
 
+StepState = Literal["running", "completed", "failed", "cancelled", "interrupted"]
+"""The state of a step.
+
+``cancelled``: by the workflow itself, which did not wait for it any longer. ``interrupted``: the
+run ended before it.
+"""
+
 WORKFLOW_PATTERN = r"[0-9A-HJKMNP-TV-Z]{26}"
 WORKFLOW_RULE = "a workflow_id from aegis_run_workflow: 26 digits and capital letters"
 
@@ -79,6 +86,40 @@ class WorkflowInfo:
     started: str
     ended: str | None
     log: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class WorkflowStep:
+    """A step of a run: one engine call of its function, the ``number``-th of this attempt.
+
+    ``kind`` is the name of the call, such as ``spawn`` or ``bash``, ``label`` the call in words.
+    ``position`` is its place in the function: "3/0/2" is call 2 of branch 0 of the parallel 3.
+    ``handle`` is the session or the group that it opens or writes to, or the name of a checkpoint.
+    ``result`` is what it returned, as JSON, and ``error`` why it failed; with ``is_cut`` only the
+    beginning. Times are UTC, ISO 8601 with ``Z``; null also of steps of an older version.
+    """
+
+    number: int
+    position: str
+    kind: str
+    label: str
+    state: StepState
+    handle: str | None
+    started: str | None
+    ended: str | None
+    result: str | None
+    error: str | None
+    is_cut: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class WorkflowSteps:
+    """Steps of a run in the order in which they began, of ``total``; ``more``: others follow."""
+
+    workflow_id: str
+    result: list[WorkflowStep]
+    total: int
+    more: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -174,6 +215,28 @@ class OnWorkflow(Command[WorkflowInfo]):
 @attrs.frozen(kw_only=True)
 class GetWorkflow(OnWorkflow):
     """Return the status of a workflow, the end of its log, and its result once it has completed."""
+
+
+@attrs.frozen(kw_only=True)
+class ListWorkflowSteps(Command[WorkflowSteps]):
+    """List the steps of a workflow, also of one that runs or has ended: what it has done, and when.
+
+    Those of a workflow in the archive are not kept.
+    """
+
+    workflow_id: str = attrs.field(
+        validator=matching(WORKFLOW_PATTERN, WORKFLOW_RULE), metadata=_WORKFLOW
+    )
+    after: int = attrs.field(
+        default=0,
+        validator=between(0, 2**53, "steps"),
+        metadata=described("Only steps with a greater number.", minimum=0),
+    )
+    limit: int = attrs.field(
+        default=100,
+        validator=between(1, 500, "steps"),
+        metadata=described("Maximum number of steps.", minimum=1, maximum=500),
+    )
 
 
 @attrs.frozen(kw_only=True)

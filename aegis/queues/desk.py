@@ -55,6 +55,7 @@ from aegis.protocol.queues import (
     GetTask,
     ListQueues,
     ListTasks,
+    MoveTask,
     PauseQueue,
     QueueInfo,
     QueueList,
@@ -70,6 +71,7 @@ from aegis.queues.tasks import (
     KIND,
     End,
     Numbering,
+    Order,
     QueueSettings,
     Switch,
     Task,
@@ -95,6 +97,9 @@ MAX_LIVE = 10_000
 MAX_LIVE_CHARS = 64 * 1024 * 1024
 """The size of their payloads together."""
 
+MAX_RANK = 64
+"""The numbers of a rank. Each move between the two tasks of the move before adds one."""
+
 READ_AGAIN_S = 60.0
 """Seconds until the archive is read that the disk has refused to read."""
 
@@ -119,7 +124,8 @@ class Queue:
 
     def __init__(self, settings: QueueSettings, table: Table[Any]) -> None:
         self.settings, self.table = settings, table
-        self.lineup: list[tuple[int, int, str]] = []
+        self.lineup: list[Order] = []
+        self._lined: dict[str, Order] = {}
         self.places: set[str] = set()
         self.keys: dict[tuple[str, str], str] = {}
         self.live: dict[str, int] = {}
@@ -162,6 +168,7 @@ class Queue:
     def recount(self) -> None:
         """Count all tasks and places anew, from what is durable."""
         self.lineup.clear()
+        self._lined.clear()
         self.places.clear()
         self.live.clear()
         self.keys.clear()
@@ -174,20 +181,20 @@ class Queue:
 
     def position(self, task: Task) -> int | None:
         """Return the number of tasks before this one; None if it is not in the lineup."""
-        place = _place(task)
-        at = bisect_left(self.lineup, place)
-        return at if at < len(self.lineup) and self.lineup[at] == place else None
+        place = self._lined.get(task.id)
+        return None if place is None else bisect_left(self.lineup, place)
 
     def line_up(self, task: Task) -> None:
         """Add a task to the lineup, unless it is in it."""
-        if self.position(task) is None:
-            insort(self.lineup, _place(task))
+        if task.id not in self._lined:
+            self._lined[task.id] = task.order
+            insort(self.lineup, task.order)
 
     def leave_lineup(self, task: Task) -> None:
         """Remove a task from the lineup, if it is in it."""
-        at = self.position(task)
-        if at is not None:
-            del self.lineup[at]
+        place = self._lined.pop(task.id, None)
+        if place is not None:
+            del self.lineup[bisect_left(self.lineup, place)]
 
     def leave_table(self, task: Task) -> None:
         """Leave a task that is archived, and will be dropped."""
@@ -196,10 +203,6 @@ class Queue:
             self.table.put(Numbering(highest=self.numbers))
         if task.key is not None:
             self.keys.pop((name_key(task.sender), task.key), None)
-
-
-def _place(task: Task) -> tuple[int, int, str]:
-    return (-task.priority, task.number, task.id)
 
 
 @attrs.frozen
@@ -239,6 +242,7 @@ DeskMessage = (
     | GetTask
     | CancelTask
     | RetryTask
+    | MoveTask
     | ListQueues
     | ListTasks
     | PauseQueue
@@ -337,6 +341,8 @@ class QueueDesk(Actor[DeskMessage]):
                 await self._cancel(message)
             case RetryTask():
                 await self._retry(message)
+            case MoveTask():
+                await self._move(message)
             case PauseQueue() | ResumeQueue():
                 await self._pause(message)
             case ListQueues():
@@ -629,6 +635,67 @@ class QueueDesk(Actor[DeskMessage]):
             self._archiver.remove(task.id)
             queue.count(again)
 
+    async def _move(self, request: MoveTask) -> None:
+        queue, by = self._queue(request.queue), request.from_handle
+        if (request.before is None) == (request.to is None):
+            raise InvalidRequest("give either before, a task, or to, which is 'first' or 'last'")
+        if request.before == request.task_id:
+            raise InvalidRequest(f"task {request.task_id} cannot be moved before itself")
+        for each in filter(None, (request.task_id, request.before)):
+            await self._task_to_change(each)
+        task = self._not_begun(queue, request.task_id)
+        if by is not None and name_key(task.sender) != name_key(f"agent:{by}"):
+            raise Forbidden(
+                f"task {task.id} was enqueued by {task.sender}, who may move it, as a person may"
+            )
+        others = sorted(
+            (queue.table.rows[task_id] for *_, task_id in queue.lineup if task_id != task.id),
+            key=lambda each: each.order,
+        )
+        at = len(others) if request.to == "last" else 0
+        if request.before is not None:
+            target = self._not_begun(queue, request.before)
+            at = bisect_left(others, target.order, key=lambda each: each.order)
+            if queue.position(target) is None:  # it waits, and is to begin right behind
+                others.insert(at, target)
+        previous = others[at - 1] if at else None
+        following = others[at] if at < len(others) else None
+        reply: Reply[Any] = self.defer(request)
+        stored = partial(self._moved, task.id, reply)
+        is_there = (previous is None or previous.order < task.order) and (
+            following is None or task.order < following.order
+        )
+        if is_there:
+            queue.table.settled(stored, reply)
+            return
+        after = tasks.moved(task, previous, following)
+        if len(after.order[1]) > MAX_RANK:
+            raise InvalidRequest(
+                "too many tasks were moved between these two: move it to the first or last place"
+            )
+        queue.table.put(after, stored, reply)
+
+    def _not_begun(self, queue: Queue, task_id: str) -> Task:
+        """Return the newest version of a task of a queue that is to be moved."""
+        task: Task = self._queue_of[task_id].table.rows[task_id]
+        if self._queue_of[task_id] is not queue:
+            raise InvalidRequest(
+                f"task {task_id} is in queue {task.queue!r}, not in {queue.name!r}"
+            )
+        if task.phase != "queued":
+            has = "runs" if task.is_placed else "has ended"
+            raise InvalidRequest(
+                f"task {task_id} {has}: only tasks that have not begun have a place in the order"
+            )
+        return task
+
+    def _moved(self, task_id: str, reply: Reply[TaskInfo]) -> None:
+        # Until it was durable it had its old place, at which it may have begun.
+        task = self._task(task_id)
+        self._queue_of[task_id].leave_lineup(task)
+        self._line_up(task)
+        reply.send(self._info(task))
+
     def _check_blocker(self, task_id: str, blocker: str) -> None:
         """Raise ``InvalidRequest`` if a task waits for one that will not complete."""
         found, outcome = self._find(blocker), self._outcome(blocker)
@@ -679,10 +746,10 @@ class QueueDesk(Actor[DeskMessage]):
 
     def _start_tasks(self, queue: Queue) -> None:
         while queue.may_start and queue.settings.account not in self._limits:
-            task: Task = queue.table.rows[queue.lineup[0][2]]
+            task: Task = queue.table.rows[queue.lineup[0][-1]]
             if not queue.table.put(tasks.dispatched(task), partial(self._advance, task.id)):
                 return  # the order of tasks is derived again when the disk accepts
-            del queue.lineup[0]
+            queue.leave_lineup(task)
             queue.places.add(task.id)
             self._new.add(task.id)
 

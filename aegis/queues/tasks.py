@@ -20,6 +20,9 @@ from aegis.shown_text import shortened
 Phase = Literal["queued", "dispatched", "running", "completed", "failed", "cancelled"]
 End = Literal["completed", "failed", "cancelled"]
 
+Order = tuple[int, tuple[int, ...], int, str]
+"""Sorts tasks: the negative priority, the rank, the number and the id."""
+
 ENDS = ("completed", "failed", "cancelled")
 
 MAX_RESULT_CHARS = 50_000
@@ -60,7 +63,8 @@ class Task:
     ``dispatches`` counts the sessions that were opened for it, ``idle_starts`` those of them in a
     row that did nothing, and ``attempt`` those that began a turn; at most ``max_attempts``.
     ``retries`` counts how often a person enqueued it again. ``next_try`` is the moment, in seconds
-    since 1970, before which it is not tried again.
+    since 1970, before which it is not tried again. ``rank`` is its place among the tasks of its
+    priority, compared number by number; None of one that was never moved: its ``number``.
     """
 
     tag: ClassVar[str] = "task"
@@ -91,6 +95,12 @@ class Task:
     result: StoredText | None = attrs.field(default=None, repr=False)
     error: str | None = None
     is_notified: bool = False
+    rank: tuple[int, ...] | None = None
+
+    @property
+    def order(self) -> Order:
+        """Its place in the order in which tasks begin."""
+        return (-self.priority, self.rank or (self.number,), self.number, self.id)
 
     @property
     def has_ended(self) -> bool:
@@ -197,6 +207,34 @@ def ended(task: Task, end: End, now: float, *, result: str | None, error: str | 
         result=None if result is None else StoredText.of(result[:MAX_RESULT_CHARS]),
         error=None if error is None else shortened(error, MAX_ERROR_CHARS),
     )
+
+
+def moved(task: Task, previous: Task | None, following: Task | None) -> Task:
+    """It begins after one task and before another, which follow each other; None at an end.
+
+    The priority changes only as far as the place needs. A rank ends with the number of its task, so
+    no two are equal: there is always one between them.
+    """
+    priority = task.priority
+    if previous is not None:
+        priority = min(priority, previous.priority)
+    if following is not None:
+        priority = max(priority, following.priority)
+    low, high = (
+        () if each is None or each.priority != priority else each.order[1]
+        for each in (previous, following)
+    )
+    rank = task.rank
+    if high and high[: len(low)] == low:  # also without a lower one
+        rank = (*low, high[len(low)] - 1, task.number)
+    elif low:
+        same = next(
+            (at for at, pair in enumerate(zip(low, high, strict=False)) if pair[0] != pair[1]), 0
+        )
+        # Behind the first number that differs all ranks are below the higher one.
+        behind = low[same + 1 :]
+        rank = (*low[: same + 1], behind[0] + 1, task.number) if behind else (*low, task.number)
+    return attrs.evolve(task, priority=priority, rank=rank)
 
 
 def retried(task: Task) -> Task:

@@ -114,6 +114,7 @@ def history_entry(task: Task) -> HistoryEntry:
         text=task.payload.head,
         by=task.sender,
         outcome=task.phase,
+        began=task.started,
     )
 
 
@@ -131,6 +132,7 @@ def archived_entry(line: Mapping[str, Any], by: object) -> HistoryEntry | None:
                 by=str(fields.get("sender", "")),
                 outcome=str(fields.get("phase", "")),
                 archived=True,
+                began=fields.get("started"),
             )
     return None
 

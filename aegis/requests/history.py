@@ -29,6 +29,7 @@ def history_entry(record: Record) -> HistoryEntry:
         text=_text(record.tool, record.title, record.excerpt, record.input, record.input_bytes),
         by=record.by or "",
         outcome="withdrawn" if record.phase == "withdrawn" else answer_text(record),
+        began=record.created,
     )
 
 
@@ -53,6 +54,7 @@ def archived_entry(line: Mapping[str, Any], by: Answerer | None) -> HistoryEntry
                 by=str(fields.get("by") or ""),
                 outcome=_outcome(fields),
                 archived=True,
+                began=fields.get("created"),
             )
     return None
 

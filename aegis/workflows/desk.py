@@ -39,7 +39,8 @@ from aegis.journal.archive import DEFAULT_KEEP, Archive, Keep
 from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
-from aegis.journal.table import REOPEN_S, Table
+from aegis.journal.folding import exists
+from aegis.journal.table import REOPEN_S, Table, read_rows, read_texts
 from aegis.limits import in_thread
 from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
@@ -53,6 +54,7 @@ from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
     ListWorkflows,
+    ListWorkflowSteps,
     ResumeWorkflow,
     RetryWorkflow,
     RunWorkflow,
@@ -61,6 +63,7 @@ from aegis.protocol.workflows import (
     WorkflowInfo,
     WorkflowList,
     WorkflowStarted,
+    WorkflowSteps,
 )
 from aegis.shown_text import escape_text
 from aegis.turns.services import Services
@@ -174,6 +177,15 @@ class LiveWorkflow:
         """The calls that the process waits for, in words."""
         return [each.about for each in self.asked.values() if each.position in self.journal.rows]
 
+    async def outcomes(self, found: Sequence[EngineCall]) -> dict[str, str]:
+        """Return the outcomes of durable calls as JSON, by position."""
+        texts: dict[str, str] = {}
+        for each in found:
+            await trio.lowlevel.checkpoint()  # it may be long
+            if each.outcome is not None:
+                texts[each.id] = self.journal.text_or_head(each.outcome, "outcome")
+        return texts
+
     def begin_process(self, number: int) -> None:
         """Begin the life of a process."""
         self.number, self.process_end, self.process_ended = number, None, trio.Event()
@@ -199,6 +211,7 @@ DeskMessage = (
     | ResumeWorkflow
     | RetryWorkflow
     | ListWorkflows
+    | ListWorkflowSteps
     | TrustPlugins
     | FollowWorkflows
     | ApplyAnswer
@@ -382,6 +395,8 @@ class WorkflowDesk(Actor[DeskMessage]):
                 self._task(self._run, message)
             case GetWorkflow():
                 self._task(self._show, message)
+            case ListWorkflowSteps():
+                self._task(self._steps, message)
             case ListWorkflows():
                 self._task(self._list, message)
             case ResumeWorkflow() | RetryWorkflow():
@@ -585,6 +600,34 @@ class WorkflowDesk(Actor[DeskMessage]):
         reply.send(
             WorkflowList(result=infos, workflows=workflows, problems=[*found.problems], more=more)
         )
+
+    async def _steps(self, request: ListWorkflowSteps, reply: Reply[Any]) -> None:
+        id_, after = request.workflow_id, request.after
+        is_known = not self._runs.is_open or self._runs.shown(id_) is not None
+        if not is_known and await self._archiver.entry(runs.id_name(id_)) is not None:
+            raise NotFound(f"the steps of workflow {id_} are not kept: it is in the archive")
+        run, live = self._stored(id_), self._live.get(id_)
+        if live is None:
+            path, disk = self._directory / id_ / LEDGER, self._flusher.disk
+            await self._flusher.call(partial(upgrade_journal, disk, path))
+            found = await self._flusher.look(partial(_calls_in, disk, path))
+        elif live.journal.is_open:
+            found = [*live.journal.all_shown()]
+        else:
+            why = live.problem or live.journal.problem
+            raise StorageError(why or f"the steps of workflow {id_} are being read; call again")
+        calls = runs.current_calls(run, found)
+        shown = calls[after : after + request.limit]
+        if live is None:
+            texts = await self._flusher.look(partial(_outcomes_in, disk, path, shown))
+        else:
+            texts = await live.outcomes(shown)
+        steps = [
+            runs.step_of(run, number, each, texts.get(each.id))
+            for number, each in enumerate(shown, start=after + 1)
+        ]
+        more = len(calls) > after + len(steps)
+        reply.send(WorkflowSteps(workflow_id=id_, result=steps, total=len(calls), more=more))
 
     def _newest_first(self) -> Iterator[StoredRun]:
         """Yield the runs that are durable: those that are not settled, then the others."""
@@ -996,13 +1039,16 @@ class WorkflowDesk(Actor[DeskMessage]):
             round=run.resumes,
             process=live.number,
             handle=_handle_of(run, called),
+            began_at=moment_text(time.time()),
             moments=_moments(number, run, called.seen, called.time),
         )
         then = partial(self._advance, live, position)
         if called.name == "checkpoint":
             given = called.arguments
             outcome = value({"checkpoint": given["name"], "payload": given["payload"]})
-            call = runs.with_outcome(call, outcome=outcome, number=number, round_=run.resumes)
+            call = runs.with_outcome(
+                call, outcome=outcome, number=number, round_=run.resumes, at=call.began_at
+            )
             then = partial(self._call_ended, live, position, outcome)
         live.journal.put(call, then)
 
@@ -1067,9 +1113,12 @@ class WorkflowDesk(Actor[DeskMessage]):
         live.deaths = 0
         number = live.next_change()
         moments = () if left is None else _moments(number, run, left.seen, left.time)
+        at = moment_text(time.time())
 
         def change(row: EngineCall) -> EngineCall:
-            after = runs.with_outcome(row, outcome=outcome, number=number, round_=run.resumes)
+            after = runs.with_outcome(
+                row, outcome=outcome, number=number, round_=run.resumes, at=at
+            )
             return row if after is row else attrs.evolve(after, moments=(*row.moments, *moments))
 
         def ended() -> None:
@@ -1145,6 +1194,17 @@ def _text_of(message: ApplyAnswer) -> str | None:
     if not isinstance(answer, QuestionAnswer) or answer.answers is None:
         return None
     return "\n".join(text for texts in answer.answers.values() for text in texts)
+
+
+def _calls_in(disk: Disk, path: Path) -> list[EngineCall]:
+    """Return the calls in the journal of a settled run, none if it made none. Blocking."""
+    return [*read_rows(disk, path, None, EngineCall).values()] if exists(disk, path) else []
+
+
+def _outcomes_in(disk: Disk, path: Path, found: Sequence[EngineCall]) -> dict[str, str]:
+    """Return the outcomes of calls that ``_calls_in`` has returned, by position. Blocking."""
+    known = {each.id: each.outcome for each in found if each.outcome is not None}
+    return dict(zip(known, read_texts(disk, path, [*known.values()], "outcome"), strict=True))
 
 
 def _read_log(path: Path, size: int) -> str:

@@ -19,7 +19,7 @@ from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.journal.table import HEAD_CHARS, StoredText, digest_of
 from aegis.path_text import is_utf8
 from aegis.protocol.history import HistoryEntry
-from aegis.protocol.workflows import RunWorkflow, WorkflowInfo
+from aegis.protocol.workflows import RunWorkflow, StepState, WorkflowInfo, WorkflowStep
 from aegis.shown_text import shortened
 from aegis.workflows.calls import MAX_CALLS, Outcome, is_cancelled, is_failure
 
@@ -36,6 +36,9 @@ LINE_CHARS = 500
 """About the size of the lines of a call without its outcome."""
 
 MAX_ERROR_CHARS = 2_000
+
+STEP_CHARS = 1_000
+"""The part of a result or an error that a list of steps shows."""
 
 KIND = "runs"
 """The kind of the archived rows."""
@@ -126,7 +129,8 @@ class EngineCall:
     ``began`` and ``ended`` are numbers of changes, 0 until it has ended. It was begun ``starts``
     times: in ``first_round``, and the last time in ``round``, by the ``process`` of this number.
     ``handle`` is the session or the group that it concerns, or the name of a checkpoint.
-    ``outcome`` is JSON; ``end`` says what it is.
+    ``outcome`` is JSON; ``end`` says what it is. ``began_at`` and ``ended_at`` are the times of its
+    first begin and its end; calls of older versions have none.
     """
 
     id: str
@@ -145,6 +149,8 @@ class EngineCall:
     ended_round: int = 0
     end: CallEnd | None = None
     outcome: StoredText | None = None
+    began_at: str | None = None
+    ended_at: str | None = None
 
 
 # Runs.
@@ -246,6 +252,7 @@ def history_entry(run: StoredRun) -> HistoryEntry:
         text=run.kwargs.head,
         by=run.sender,
         outcome=run.phase,
+        began=run.started,
     )
 
 
@@ -263,6 +270,7 @@ def archived_entry(line: Mapping[str, Any], by: object) -> HistoryEntry | None:
                 by=str(fields.get("sender", "")),
                 outcome=str(fields.get("phase", "")),
                 archived=True,
+                began=fields.get("started"),
             )
     return None
 
@@ -336,8 +344,10 @@ def size_of(call: EngineCall) -> int:
     return LINE_CHARS + (0 if call.outcome is None else call.outcome.chars)
 
 
-def with_outcome(call: EngineCall, *, outcome: Outcome, number: int, round_: int) -> EngineCall:
-    """Return a call after its end; the first one of a round counts."""
+def with_outcome(
+    call: EngineCall, *, outcome: Outcome, number: int, round_: int, at: str | None = None
+) -> EngineCall:
+    """Return a call after its end, which was ``at`` a time; the first one of a round counts."""
     if call.end is not None and call.ended_round == round_:
         return call
     end: CallEnd = "value"
@@ -349,6 +359,7 @@ def with_outcome(call: EngineCall, *, outcome: Outcome, number: int, round_: int
         end=end,
         ended=number,
         ended_round=round_,
+        ended_at=at,
     )
 
 
@@ -362,6 +373,47 @@ def current_calls(run: StoredRun, calls: Iterable[EngineCall]) -> list[EngineCal
     """Return the calls of the current attempt, in the order in which they began."""
     current = [each for each in calls if each.attempt == run.attempt]
     return sorted(current, key=lambda each: each.began)
+
+
+def step_of(run: StoredRun, number: int, call: EngineCall, outcome: str | None) -> WorkflowStep:
+    """Return a call as clients see it; ``outcome`` is JSON, None of one that has none."""
+    state: StepState = "interrupted" if run.has_ended else "running"
+    is_over = call.end is not None and call.ended_round >= call.round  # it may act again
+    if is_over and call.end is not None:
+        state = _STATES[call.end]
+    result, error = _shown_outcome(outcome) if is_over and outcome is not None else (None, None)
+    return WorkflowStep(
+        number=number,
+        position=call.id,
+        kind=call.name,
+        label=call.about,
+        state=state,
+        handle=call.handle,
+        started=call.began_at,
+        ended=call.ended_at if is_over else None,
+        result=None if result is None else result[:STEP_CHARS],
+        error=None if error is None else error[:STEP_CHARS],
+        is_cut=max(len(result or ""), len(error or "")) > STEP_CHARS,
+    )
+
+
+_STATES: Mapping[CallEnd, StepState] = {
+    "value": "completed",
+    "failure": "failed",
+    "cancelled": "cancelled",
+}
+
+
+def _shown_outcome(outcome: str) -> tuple[str | None, str | None]:
+    """Return what a call has returned as JSON, or why it failed."""
+    try:
+        known = json.loads(outcome)
+    except ValueError:  # it is damaged, and only its beginning is known
+        return outcome, None
+    error = known.get("error")
+    if isinstance(error, dict):
+        return None, f"{error.get('type')}: {error.get('message')}"
+    return json.dumps(known.get("value"), ensure_ascii=False), None
 
 
 def checkpoint_of(calls: Iterable[EngineCall]) -> str | None:

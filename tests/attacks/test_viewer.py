@@ -171,11 +171,11 @@ OF_AGENTS = {
     ),
     *(f"request {verb}" for verb in ("list", "show", "answer")),
     *(f"queue {verb}" for verb in ("list", "add", "show", "task")),
-    *(f"queue {verb}" for verb in ("cancel", "retry", "pause", "resume")),
+    *(f"queue {verb}" for verb in ("cancel", "retry", "move", "pause", "resume")),
     *(f"group {verb}" for verb in ("list", "spawn", "broadcast", "wait")),
-    *(f"group {verb}" for verb in ("show", "rename", "dissolve")),
-    *(f"workflow {verb}" for verb in ("list", "run", "status", "cancel", "resume", "retry")),
-    "workflow trust",
+    *(f"group {verb}" for verb in ("show", "orders", "rename", "dissolve")),
+    *(f"workflow {verb}" for verb in ("list", "run", "status", "steps", "cancel", "resume")),
+    *("workflow retry", "workflow trust"),
 }
 """Verbs that need an agent: tests in ``tests/e2e`` try them, such as ``test_queues.py``."""
 

@@ -451,6 +451,8 @@ def test_the_blocking_client_has_groups(grouped: Grouped) -> None:
         assert said(found.reduced or "") == "cid"
         assert client.groups.wait_all("g").metadata.members["eve"].status == "cancelled"
         assert client.groups.show("g").members[3].state is not None
+        [order] = client.groups.orders("g").result
+        assert (order.is_over, order.missing, len(order.order)) == (True, [], 1)
         assert [each.group for each in client.groups.list().result] == ["g"]
         assert client.groups.rename("g", "h").group == "h"
         assert client.groups.dissolve("h").state == "dissolved"
@@ -468,6 +470,14 @@ def test_the_command_line_has_groups(grouped: Grouped) -> None:
     first = cli("group", "wait", "--any", "--broadcast", sent.lower(), "g")
     assert (first.returncode, said(first.stdout)) == (0, "bob")
     assert cli("group", "wait", "g").returncode == 1
+    listed = cli("group", "orders", "g")
+    newest, _, older = listed.stdout.partition("\n\n")
+    assert sent in newest
+    assert "bob" in newest
+    assert older.count("ran 0:") == 3
+    assert "cancelled" in listed.stderr
+    only_older = cli("group", "orders", "g", "--before", sent.lower(), "--limit", "1").stdout
+    assert (sent in only_older, only_older.strip()) == (False, older.strip())
     shown = cli("group", "show", "g").stdout
     assert re.search(r"bob +\S+ +replied", shown)
     assert cli("group", "spawn", "--handle", "x", "h", "ann", "bob").returncode == 2

@@ -61,6 +61,10 @@ def test_commands_and_tasks_are_found_newest_first(queued: Queued) -> None:
     assert found(until="2000-01-01T00:00Z") == []
     first = queued.call("history", limit=2)
     second = queued.call("history", limit=10, more=first["more"])
+    spans = [(each["began"], each["at"]) for each in first["result"] + second["result"]]
+    assert all(began < at for began, at in spans)
+    started = {task: queued.task(task)["started"] for task in tasks}
+    assert {e["id"]: e["began"] for e in queued.call("history", kind="task")["result"]} == started
     texts = [each["text"] for each in first["result"] + second["result"]]
     assert texts == [text for _, text in everything]
     assert second["more"] is None
@@ -97,6 +101,9 @@ def test_a_request_is_answered_from_the_archive_after_a_kill(queued: Queued) -> 
         return [each["id"] for each in found if each["archived"]]
 
     until(lambda: len(archived()) == 3, "all are archived")
+    asked_at = [each["began"] for each in queued.call("history", kind="request")["result"]]
+    assert asked_at == sorted(asked_at, reverse=True)
+    assert answered["created"] == asked_at[-1]
     assert queued.call("request_list", state="all")["requests"] == []
     queued.daemon.kill()
     queued.start()
@@ -119,6 +126,7 @@ def test_messages_are_found_by_who_may_read_them_after_a_kill(queued: Queued) ->
     queued.daemon.kill()
     queued.start()
     found = queued.call("history", kind="message", name="ANN")["result"]
+    assert {each["began"] for each in found} == {None}
     assert [(each["text"], each["by"], each["outcome"]) for each in found] == [
         ("note 2", "agent:bob", "unread"),
         ("note 1", "agent:bob", "read"),

@@ -365,6 +365,27 @@ def test_a_paused_queue_stays_paused_over_a_restart(queued: Queued) -> None:
     queued.ends(task)
 
 
+def test_a_moved_task_begins_in_its_place_also_after_a_kill(queued: Queued) -> None:
+    queued.call("queue_pause", queue="build")
+    one, two, three = [queued.add(f"SAY {number}") for number in range(3)]
+    moved = queued.daemon.cli("queue", "move", "build", three.lower(), "--before", one)
+    assert (moved.returncode, three in moved.stdout) == (0, True)
+    assert queued.daemon.cli("queue", "move", "build", one, "--last").returncode == 0
+    assert queued.daemon.cli("queue", "move", "build", one).returncode == 2
+    queued.daemon.kill()
+    queued.start()
+
+    def listed() -> list[str]:
+        return [each["task_id"] for each in queued.call("task_list", queue="build")["result"]]
+
+    assert listed() == [three, two, one]
+    queued.call("queue_resume", queue="build")
+    ends = {task: queued.ends(task)["ended"] for task in (one, two, three)}
+    assert sorted(ends, key=lambda each: ends[each]) == [three, two, one]
+    late = queued.daemon.cli("queue", "move", "build", one, "--first")
+    assert (late.returncode, "has ended" in late.stderr) == (1, True)
+
+
 def test_the_command_line_enqueues_waits_and_shows(queued: Queued) -> None:
     done = queued.daemon.cli("queue", "add", "--wait", "20", "build", "SAY hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")

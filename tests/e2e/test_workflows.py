@@ -623,8 +623,26 @@ def test_a_run_is_answered_from_the_archive_with_its_log_after_a_kill(working: W
     assert (again["workflow_id"], again["status"]) == (id_, "completed")
     [found] = working.call("history", kind="run", name="logs")["result"]
     assert (found["id"], found["archived"], found["outcome"]) == (id_, True, "completed")
+    assert found["began"] == shown["started"]
     printed = working.daemon.cli("history", "--kind", "run").stdout
     assert f"run logs {id_}  completed" in printed
+
+
+def test_the_steps_of_a_run_are_shown_also_after_a_kill(working: Working) -> None:
+    id_ = working.run("steps", count=3)
+    assert working.result(id_) == 3
+    found = working.call("workflow_steps", workflow_id=id_)
+    assert (found["total"], "more" in found) == (3, False)
+    assert [(e["number"], e["kind"], e["state"], e["result"]) for e in found["result"]] == [
+        (number + 1, "step", "completed", str(number)) for number in range(3)
+    ]
+    assert all(each["started"] <= each["ended"] for each in found["result"])
+    working.daemon.kill()
+    working.start()
+    assert working.call("workflow_steps", workflow_id=id_) == found
+    printed = working.daemon.cli("workflow", "steps", id_.lower(), "--after", "2").stdout
+    assert "step 2" in printed
+    assert "step 1" not in printed
 
 
 def test_a_cancelled_workflow_ends_with_its_sessions_and_questions(working: Working) -> None:

@@ -76,6 +76,7 @@ CLASSES: Mapping[str, CommandClass] = {
             ),
             # Workers have the rights of their own profile, which `refuse_profile` is asked for.
             *("enqueue", "delegate", "cancel", "task_status", "task_list", "queue_list"),
+            "task_move",
             "history",
             *("canvas_read", "canvas_list", "canvas_history"),
             *("canvas_subscribe", "canvas_unsubscribe"),
@@ -86,7 +87,8 @@ CLASSES: Mapping[str, CommandClass] = {
             *("group_wait_any", "group_status", "group_list", "group_rename", "group_dissolve"),
             # For the operator only: no session may call them.
             *("task_retry", "queue_pause", "queue_resume"),
-            *("workflow_resume", "workflow_retry", "workflow_trust"),
+            *("workflow_resume", "workflow_retry", "workflow_trust", "workflow_steps"),
+            "group_orders",
             *("status", "tree", "node_forget", "session_new", "session_list", "session_revoke"),
             *("page_code", "page_list", "page_link", "page_revoke", "token_rotate", "down"),
             *("push_key", "push_subscribe", "push_list", "push_remove"),

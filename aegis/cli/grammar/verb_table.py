@@ -105,6 +105,7 @@ VERBS_OF_TOOLS = {
     "task_list": "queue show",
     "cancel": "queue cancel",
     "task_retry": "queue retry",
+    "task_move": "queue move",
     "canvas_write_section": "canvas write",
     "canvas_append_to_section": "canvas append",
     "run_workflow": "workflow run",

@@ -10,7 +10,9 @@ from aegis.protocol.groups import (
     DissolveGroup,
     GroupInfo,
     GroupList,
+    GroupOrders,
     GroupReplies,
+    ListGroupOrders,
     ListGroups,
     Reducer,
     RenameGroup,
@@ -102,6 +104,13 @@ class Groups(BlockingNoun):
     def show(self, group: str) -> GroupInfo:
         """Return a group with the states of its members and of its newest broadcast."""
         return self._call(ShowGroup, group=group)
+
+    def orders(self, group: str, *, before: str | None = None, limit: int = 10) -> GroupOrders:
+        """List the orders of a group with the replies, the newest first.
+
+        ``before`` is a broadcast: only orders before it.
+        """
+        return self._call(ListGroupOrders, group=group, before=before, limit=limit)
 
     def list(self) -> GroupList:
         """List the groups."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.queues import (
     DELEGATE_S,
@@ -12,6 +14,7 @@ from aegis.protocol.queues import (
     GetTask,
     ListQueues,
     ListTasks,
+    MoveTask,
     PauseQueue,
     QueueInfo,
     QueueList,
@@ -79,6 +82,17 @@ class Queues(BlockingNoun):
     def retry(self, task_id: str) -> TaskInfo:
         """Enqueue a failed or cancelled task again."""
         return self._call(RetryTask, task_id=task_id)
+
+    def move(
+        self,
+        queue: str,
+        task_id: str,
+        *,
+        before: str | None = None,
+        to: Literal["first", "last"] | None = None,
+    ) -> TaskInfo:
+        """Move a task that has not begun directly before another one, or to an end of the queue."""
+        return self._call(MoveTask, queue=queue, task_id=task_id, before=before, to=to)
 
     def list(self) -> QueueList:
         """List the queues with the numbers of their tasks."""

@@ -9,6 +9,7 @@ from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
     ListWorkflows,
+    ListWorkflowSteps,
     ResumeWorkflow,
     RetryWorkflow,
     RunWorkflow,
@@ -17,6 +18,7 @@ from aegis.protocol.workflows import (
     WorkflowInfo,
     WorkflowList,
     WorkflowStarted,
+    WorkflowSteps,
 )
 
 
@@ -40,6 +42,10 @@ class Workflows(BlockingNoun):
     def status(self, workflow_id: str) -> WorkflowInfo:
         """Return the status of a workflow, the end of its log, and its result."""
         return self._call(GetWorkflow, workflow_id=workflow_id)
+
+    def steps(self, workflow_id: str, *, after: int = 0, limit: int = 100) -> WorkflowSteps:
+        """List the steps of a workflow, those with a number greater than ``after``."""
+        return self._call(ListWorkflowSteps, workflow_id=workflow_id, after=after, limit=limit)
 
     def cancel(self, workflow_id: str) -> WorkflowInfo:
         """Cancel a workflow that has not ended."""

@@ -14,7 +14,9 @@ from aegis.protocol.groups import (
     DissolveGroup,
     GroupInfo,
     GroupList,
+    GroupOrders,
     GroupReplies,
+    ListGroupOrders,
     ListGroups,
     Reducer,
     RenameGroup,
@@ -106,6 +108,15 @@ class Groups(Noun):
     async def show(self, group: str) -> GroupInfo:
         """Return a group with the states of its members and of its newest broadcast."""
         return await self._call(ShowGroup, group=group)
+
+    async def orders(
+        self, group: str, *, before: str | None = None, limit: int = 10
+    ) -> GroupOrders:
+        """List the orders of a group with the replies, the newest first.
+
+        ``before`` is a broadcast: only orders before it.
+        """
+        return await self._call(ListGroupOrders, group=group, before=before, limit=limit)
 
     async def list(self) -> GroupList:
         """List the groups."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from typing import Literal
 
 from aegis.client.nouns.noun import Noun
 from aegis.client.queue_kinds import QueuesKind, QueuesValue
@@ -16,6 +17,7 @@ from aegis.protocol.queues import (
     GetTask,
     ListQueues,
     ListTasks,
+    MoveTask,
     PauseQueue,
     QueueInfo,
     QueueList,
@@ -83,6 +85,17 @@ class Queues(Noun):
     async def retry(self, task_id: str) -> TaskInfo:
         """Enqueue a failed or cancelled task again."""
         return await self._call(RetryTask, task_id=task_id)
+
+    async def move(
+        self,
+        queue: str,
+        task_id: str,
+        *,
+        before: str | None = None,
+        to: Literal["first", "last"] | None = None,
+    ) -> TaskInfo:
+        """Move a task that has not begun directly before another one, or to an end of the queue."""
+        return await self._call(MoveTask, queue=queue, task_id=task_id, before=before, to=to)
 
     async def list(self) -> QueueList:
         """List the queues with the numbers of their tasks."""

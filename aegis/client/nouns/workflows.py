@@ -12,6 +12,7 @@ from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
     ListWorkflows,
+    ListWorkflowSteps,
     ResumeWorkflow,
     RetryWorkflow,
     RunWorkflow,
@@ -20,6 +21,7 @@ from aegis.protocol.workflows import (
     WorkflowInfo,
     WorkflowList,
     WorkflowStarted,
+    WorkflowSteps,
 )
 
 
@@ -45,6 +47,12 @@ class Workflows(Noun):
     async def status(self, workflow_id: str) -> WorkflowInfo:
         """Return the status of a workflow, the end of its log, and its result."""
         return await self._call(GetWorkflow, workflow_id=workflow_id)
+
+    async def steps(self, workflow_id: str, *, after: int = 0, limit: int = 100) -> WorkflowSteps:
+        """List the steps of a workflow, those with a number greater than ``after``."""
+        return await self._call(
+            ListWorkflowSteps, workflow_id=workflow_id, after=after, limit=limit
+        )
 
     async def cancel(self, workflow_id: str) -> WorkflowInfo:
         """Cancel a workflow that has not ended."""

@@ -18,6 +18,8 @@ from aegis.protocol.feeds import FollowGroups
 from aegis.protocol.groups import (
     MAX_MEMBERS,
     DissolveGroup,
+    GroupOrders,
+    ListGroupOrders,
     ListGroups,
     Reducer,
     RenameGroup,
@@ -1719,5 +1721,51 @@ def test_a_ledger_of_a_version_before_tables_is_read_and_continued(*, power_fail
         assert (await office.replies(last)).by_member == {"bob": "in time", "cid": "the last one"}
         assert (await office.dissolve("g")).aliases == ["g"]
         assert office.open_sessions() == []
+
+    play(story)
+
+
+# The orders of before.
+
+
+async def orders(office: Office, **fields: Any) -> GroupOrders:
+    return await office.ask(ListGroupOrders(group="g", **fields))
+
+
+def test_the_orders_of_a_group_are_listed_newest_first_with_replies_and_missing_members() -> None:
+    async def story(office: Office) -> None:
+        await office.form(*THREE, by="pm")
+        assert (await orders(office)) == GroupOrders(group="g", result=[])
+        ids = []
+        for number in range(3):
+            ids.append(await office.broadcast(f"do {number}", by="pm"))
+            await office.ends("bob", f"bob {number}")
+            await office.ends("ann", f"ann {number}" * 10_000)
+            if number < 2:
+                await office.ends("cid", outcome="failed")
+        found = await orders(office)
+        assert [each.broadcast_id for each in found.result] == ids[::-1]
+        newest, one, _ = found.result
+        assert (newest.sender, newest.objective) == ("agent:pm", "do 2")
+        assert (newest.is_over, newest.ended, newest.missing) == (False, None, ["cid"])
+        assert newest.members["cid"].status == "pending"
+        assert (one.is_over, one.missing, one.order) == (True, [], ["bob", "ann"])
+        assert one.ended is not None
+        assert one.at < one.ended
+        assert one.by_member["bob"] == "bob 1"
+        assert one.by_member["ann"].startswith("ann 1ann 1")
+        assert len(json.dumps(one.by_member)) < 17_000
+        assert (one.members["ann"].is_cut, one.members["bob"].is_cut) == (True, False)
+        assert one.members["cid"].status == "failed"
+        assert not found.more
+        first = await orders(office, limit=1)
+        assert ([each.broadcast_id for each in first.result], first.more) == ([ids[2]], True)
+        older = await orders(office, before=ids[2], limit=1)
+        assert ([each.broadcast_id for each in older.result], older.more) == ([ids[1]], True)
+        assert (await orders(office, before=ids[0])).result == []
+        await office.refusals("has no broadcast", ListGroupOrders(group="g", before="0" * 26))
+        await office.refusals("no group", ListGroupOrders(group="h"))
+        await office.restart(power_fails=True)
+        assert await orders(office) == found
 
     play(story)

@@ -9,7 +9,15 @@ import attrs
 import pytest
 
 from aegis.journal.archive import Keep
-from aegis.protocol.queues import CancelTask, Delegate, Enqueue, PauseQueue, ResumeQueue, RetryTask
+from aegis.protocol.queues import (
+    CancelTask,
+    Delegate,
+    Enqueue,
+    MoveTask,
+    PauseQueue,
+    ResumeQueue,
+    RetryTask,
+)
 from aegis.queues.tasks import QueueSettings
 from tests.aegis.queues.office import Office, play
 from tests.aegis.simulated_daemon import WRITES, Answer
@@ -48,7 +56,7 @@ class History:
 
     async def step(self) -> None:
         office, chance = self.office, self.chance
-        match chance.randrange(16):
+        match chance.randrange(17):
             case 0 | 1 | 2:
                 self.enqueue()
             case 3 if self.acked:
@@ -70,6 +78,8 @@ class History:
                 await self.restart()
             case 11:
                 await office.passes(chance.uniform(0, 0.02))
+            case 12 if self.acked:
+                self.move()
             case _:
                 self.work()
         self.collect()
@@ -86,6 +96,12 @@ class History:
                 priority=chance.randint(-1, 1),
             )
         )
+
+    def move(self) -> None:
+        chance = self.chance
+        task, other = chance.choice([*self.acked]), chance.choice([*self.acked])
+        place: Any = chance.choice([{"to": "first"}, {"to": "last"}, {"before": other}])
+        self.ask(MoveTask(queue=self.acked[task], task_id=task, **place))
 
     def ask(self, request: Any) -> None:
         self.asked.append((request, self.office.ask_soon(request)))

@@ -19,6 +19,7 @@ from aegis.protocol.queues import (
     Enqueue,
     GetTask,
     ListTasks,
+    MoveTask,
     PauseQueue,
     ResumeQueue,
     RetryTask,
@@ -53,6 +54,167 @@ def test_tasks_begin_by_priority_and_then_in_their_order() -> None:
         assert office.agents.opened == ["build-1", "build-5", "build-3", "build-4", "build-2"]
         ended = [each.task_id for each in await office.listed("build", 2)]
         assert ended == [low, three]
+
+    play(story)
+
+
+async def moves(office: Office, task: str, to: str, by: str | None = None) -> None:
+    """Move a task before another one, or to an end, which is shown at once."""
+    place: Any = {"to": to} if to in ("first", "last") else {"before": to}
+    request: Any = MoveTask(queue="build", task_id=task, from_handle=by, **place)
+    info = await office.ask(request)
+    assert info == await office.show(task)
+    await office.settles()
+
+
+async def order(office: Office) -> list[str]:
+    """Return the pending tasks in the order in which they begin."""
+    found = [each for each in await office.listed("build") if each.status == "pending"]
+    assert [each.queued_position for each in found] == [*range(len(found))]
+    return [each.task_id for each in found]
+
+
+def test_a_task_is_moved_before_another_one_and_to_both_ends_and_stays_there() -> None:
+    async def story(office: Office) -> None:
+        running = await office.enqueue()
+        one, two, three, four = [await office.enqueue() for _ in range(4)]
+        await moves(office, three, one)
+        assert await order(office) == [three, one, two, four]
+        await moves(office, three, one)  # where it is already
+        await moves(office, one, "last")
+        await moves(office, four, "first")
+        five = await office.enqueue()
+        assert await order(office) == [four, three, two, one, five]
+        await office.restart(power_fails=True)
+        assert await order(office) == [four, three, two, one, five]
+        assert {(await office.show(each)).priority for each in await order(office)} == {0}
+        for task in (running, four, three, two, one, five):
+            assert await office.status(task) == ["running"]
+            await office.ends(task)
+        assert office.agents.opened[0] == "build-1"
+
+    play(story)
+
+
+def test_a_moved_task_takes_the_priority_of_a_neighbour_only_if_its_place_needs_it() -> None:
+    async def story(office: Office) -> None:
+        await office.enqueue()
+        high, middle, low = [await office.enqueue(priority=each) for each in (5, 0, -5)]
+        other = await office.enqueue(priority=3)
+        await moves(office, low, middle)
+        assert await order(office) == [high, other, low, middle]
+        assert (await office.show(low)).priority == 0
+        await moves(office, low, "first")
+        assert (await office.show(low)).priority == 5
+        await moves(office, high, "last")
+        assert await order(office) == [low, other, middle, high]
+        assert (await office.show(high)).priority == 0
+        await moves(office, high, middle)
+        assert (await office.show(high)).priority == 0
+        await moves(office, low, other)
+        assert (await office.show(low)).priority == 5, "its own is right there"
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moves_at_random_give_the_order_that_a_list_has(seed: int) -> None:
+    async def story(office: Office) -> None:
+        await office.enqueue()
+        chance = office.chance
+        known = [await office.enqueue(priority=chance.randint(-1, 1)) for _ in range(6)]
+        known = await order(office)
+        for _ in range(60):
+            task = chance.choice(known)
+            to = chance.choice([*(each for each in known if each != task), "first", "last"])
+            await moves(office, task, to)
+            known.remove(task)
+            at = {"first": 0, "last": len(known)}.get(to)
+            known.insert(known.index(to) if at is None else at, task)
+            assert await order(office) == known
+        await office.restart(power_fails=True)
+        assert await order(office) == known
+
+    play(story, seed=seed)
+
+
+def test_only_a_task_that_has_not_begun_is_moved_by_its_sender_or_a_person() -> None:
+    async def story(office: Office) -> None:
+        running = await office.enqueue(by="pm")
+        one, two = await office.enqueue(by="pm"), await office.enqueue(by="dev")
+        ended = await office.enqueue()
+        await office.cancel(ended)
+        elsewhere = await office.enqueue(queue="docs")
+
+        async def refused(words: str, task: str, by: str | None = None, **place: Any) -> None:
+            request = MoveTask(queue="build", task_id=task, from_handle=by, **place)
+            assert words in await office.refusal(request)
+
+        await refused(f"task {running} runs", running, to="last")
+        await refused(f"task {ended} has ended", ended, to="first")
+        await refused(f"task {running} runs", one, before=running)
+        await refused("is in queue 'docs', not in 'build'", elsewhere, to="first")
+        await refused("is in queue 'docs', not in 'build'", one, before=elsewhere)
+        await refused("before itself", one, before=one)
+        await refused("give either before", one)
+        await refused("give either before", one, before=two, to="last")
+        await refused("there is no task", "0" * 26, to="last")
+        await refused("was enqueued by agent:dev", two, by="pm", to="first")
+        await moves(office, two, one, by="DEV")
+        await moves(office, one, "first")
+        assert await order(office) == [one, two]
+
+    play(story, BUILD, DOCS)
+
+
+def test_a_task_that_waits_is_moved_too_and_begins_in_its_new_place() -> None:
+    async def story(office: Office) -> None:
+        first = await office.enqueue()
+        later = await office.enqueue(not_before="2026-01-01T00:01:00Z", priority=1)
+        one, two = await office.enqueue(), await office.enqueue()
+        await moves(office, two, later)
+        await moves(office, later, "last")
+        assert await order(office) == [two, one]
+        await office.passes(70)
+        assert await order(office) == [two, one, later]
+        assert await office.status(first) == ["running"]
+
+    play(story)
+
+
+def test_a_move_that_the_disk_refuses_never_happened() -> None:
+    async def story(office: Office) -> None:
+        await office.enqueue()
+        one, two = await office.enqueue(), await office.enqueue()
+        office.plan.refuses = {"fdatasync"}
+        refused = office.ask_soon(MoveTask(queue="build", task_id=two, to="first"))
+        await office.settles()
+        assert "No space left" in str(refused.error)
+        office.plan.refuses = ()
+        await office.passes(10)
+        assert await order(office) == [one, two]
+        await moves(office, two, "first")
+        await office.restart(power_fails=True)
+        assert await order(office) == [two, one]
+
+    play(story)
+
+
+def test_a_task_that_begins_or_is_cancelled_while_its_move_is_stored_is_not_lined_up() -> None:
+    async def story(office: Office) -> None:
+        running = await office.enqueue()
+        one, two = await office.enqueue(), await office.enqueue()
+        both = [
+            office.ask_soon(MoveTask(queue="build", task_id=one, to="last")),
+            office.ask_soon(CancelTask(task_id=running)),
+            office.ask_soon(MoveTask(queue="build", task_id=two, to="last")),
+            office.ask_soon(CancelTask(task_id=two)),
+        ]
+        await office.settles()
+        await office.passes(1)
+        assert all(each.value for each in both)
+        assert await office.status(one, two) == ["running", "cancelled"]
+        assert await order(office) == []
 
     play(story)
 

@@ -12,6 +12,7 @@ from aegis.protocol.history import ListEnded
 from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
+    ListWorkflowSteps,
     ResumeWorkflow,
     RetryWorkflow,
     RunWorkflow,
@@ -95,6 +96,10 @@ def test_an_archived_run_cannot_be_changed() -> None:
             error = await office.refused(kind(workflow_id=ids[0]))
             assert isinstance(error, InvalidRequest)
             assert "it is completed, and in the archive; run it anew" in str(error)
+        gone = await office.refused(ListWorkflowSteps(workflow_id=ids[0]))
+        assert isinstance(gone, NotFound)
+        assert "are not kept: it is in the archive" in str(gone)
+        assert (await office.ask(ListWorkflowSteps(workflow_id=ids[-1]))).result == []
 
     play(story, keep=FEW)
 

@@ -22,10 +22,12 @@ from aegis.protocol.terminals import RunCommand
 from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
+    ListWorkflowSteps,
     ResumeWorkflow,
     RetryWorkflow,
     RunWorkflow,
     TrustPlugins,
+    WorkflowSteps,
 )
 from aegis.workflows.calls import failure, value
 from tests.aegis.tui.examples import record
@@ -1980,3 +1982,77 @@ def test_the_files_of_a_version_before_tables_are_read_and_continued(
 def _starter(info: dict[str, Any]) -> str | None:
     sender = str(info["sender"])
     return sender.removeprefix("agent:") if sender.startswith("agent:") else None
+
+
+# Steps.
+
+
+async def steps(office: Office, id_: str, **fields: Any) -> WorkflowSteps:
+    return await office.ask(ListWorkflowSteps(workflow_id=id_, **fields))
+
+
+def test_the_steps_of_a_run_are_listed_in_order_while_it_runs_and_once_it_has_ended() -> None:
+    async def story(office: Office) -> None:
+        id_ = await office.run()
+        assert (await steps(office, id_)).result == []
+        await office.calls(id_, "0", name="a", key="k")
+        await office.passes(2)
+        await office.does(id_, "0", value("x" * 3_000))
+        await office.calls(id_, "1", name="b", key="l")
+        await office.does(id_, "1", failure("ValueError", "no"))
+        await office.calls(id_, "2", "checkpoint", name="half", payload={"n": 1})
+        await office.calls(id_, "3", name="c", key="m")
+        found = await steps(office, id_)
+        assert (found.workflow_id, found.total, found.more) == (id_, 4, False)
+        a, b, half, c = found.result
+        assert [each.number for each in found.result] == [1, 2, 3, 4]
+        assert [each.kind for each in found.result] == ["step", "step", "checkpoint", "step"]
+        assert [each.state for each in found.result] == [
+            *("completed", "failed", "completed", "running"),
+        ]
+        assert (a.position, a.label, a.error, a.is_cut) == ("0", "step('a', 'k')", None, True)
+        assert a.result is not None
+        assert a.result.startswith('"xxx')
+        assert a.started is not None
+        assert a.ended is not None
+        assert a.ended > a.started
+        assert (b.result, b.error, b.is_cut) == (None, "ValueError: no", False)
+        assert half.handle == "half"
+        assert (c.ended, c.result, c.error) == (None, None, None)
+        await office.restart(power_fails=True)
+        assert await steps(office, id_) == found
+        page = await steps(office, id_, after=1, limit=2)
+        assert (page.result, page.total, page.more) == ([b, half], 4, True)
+        assert (await steps(office, id_, after=9)).result == []
+        await office.cancel(id_)
+        await office.passes(1)
+        ended = await steps(office, id_)
+        assert ended.result == [a, b, half, attrs.evolve(c, state="interrupted")]
+        await office.restart(power_fails=True)
+        assert await steps(office, id_) == ended
+        missing = await office.refused(ListWorkflowSteps(workflow_id="0" * 26))
+        assert isinstance(missing, NotFound)
+
+    play(story)
+
+
+def test_a_retry_begins_with_no_step_and_a_resumed_one_runs_again() -> None:
+    async def story(office: Office) -> None:
+        id_ = await office.run()
+        await office.calls(id_, "0", name="a", key="k")
+        await office.does(id_, "0", failure("ValueError", "no"))
+        await office.raises(id_)
+        await office.passes(1)
+        assert [each.state for each in (await steps(office, id_)).result] == ["failed"]
+        await office.resume(id_)
+        await office.calls(id_, "0", name="a", key="k")
+        [again] = (await steps(office, id_)).result
+        assert (again.state, again.error, again.ended) == ("running", None, None)
+        await office.does(id_, "0")
+        assert [each.state for each in (await steps(office, id_)).result] == ["completed"]
+        await office.raises(id_)
+        await office.passes(1)
+        await office.retry(id_)
+        assert (await steps(office, id_)).result == []
+
+    play(story)

@@ -40,7 +40,7 @@ OFFERS = {
 }
 MAX_TOOL_LIST_BYTES = {
     "operator": 18_000,
-    "all": 79_300,
+    "all": 81_200,
     "work": 16_000,
     "driven": 15_500,
     "core": 12_000,
