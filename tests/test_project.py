@@ -133,8 +133,9 @@ def test_the_source_distribution_holds_what_its_own_commands_and_tests_use(sdist
         }
         assert found == wanted
     assert (sdist / "justfile").exists()
-    licence = sdist / "aegis" / "servers" / "web" / "vendor" / "LICENSE.txt"
-    assert "Permission is hereby granted" in licence.read_text()
+    licences = (sdist / "aegis" / "servers" / "web" / "built" / "LICENSES.txt").read_text()
+    assert "preact" in licences
+    assert "Permission is hereby granted" in licences
 
 
 @pytest.mark.real
@@ -163,11 +164,12 @@ def test_the_wheel_holds_the_packages_with_their_types_and_the_hooks(wheel: list
     }
     wanted = {"actors/py.typed", "aegis/py.typed"} | hooks
     assert wanted <= set(wheel)
-    page = {
-        f"aegis/servers/web/vendor/{name}" for name in ("xterm.mjs", "xterm.css", "LICENSE.txt")
+    built = {
+        f"aegis/servers/web/built/{name}" for name in ("page.js", "style.css", "LICENSES.txt")
     }
-    static = {f"aegis/servers/web/static/{name}" for name in ("index.html", "app.js", "worker.js")}
-    assert page | static <= set(wheel)
+    static = {f"aegis/servers/web/static/{name}" for name in ("index.html", "worker.js")}
+    assert built | static <= set(wheel)
+    assert not [each for each in wheel if each.startswith("aegis/servers/web/page/")]
     sources = {
         str(path.relative_to(ROOT))
         for package in ("actors", "aegis")

@@ -89,7 +89,7 @@ class Window:
         self.page.evaluate("text => app.current.term.input(text)", text)
 
     def wait_live(self) -> None:
-        self.page.wait_for_selector("#link.up")
+        self.page.wait_for_selector("#link.up", state="attached")  # a phone shows what is wrong
 
     def wait_typing(self) -> None:
         """Wait until the terminal that is shown takes keys, after a lost connection."""

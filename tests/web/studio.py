@@ -108,7 +108,7 @@ class Studio(Team):
         self.send("human", "The cart is ready for review.", sender="ada")
         until(lambda: len(self.call("request_list")["requests"]) == 2, "both requests are open")
         return {
-            "overview": "/",
+            "overview": "/home",
             "terminal": "/t/build",
             "agent": "/a/grace",
             "request": "/a/ada",

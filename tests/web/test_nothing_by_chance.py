@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
 from tests.resources.waiting import until
 from tests.web.browser import PHONE, Window, address, log_in, needs_chromium, open_window
@@ -118,23 +117,6 @@ def test_a_request_that_moves_under_a_finger_takes_no_tap_for_a_moment(
     window.check()
 
 
-def test_a_new_command_does_not_move_the_row_under_the_pointer(
-    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
-) -> None:
-    terminal = new_terminal()
-    terminal.run("echo first")
-    window = log_in(browser, daemon)
-    window.open_terminal(terminal.name)
-    row = window.page.locator(".block", has_text="echo first")
-    row.hover()
-    before = centre(row)
-    for number in range(20):
-        terminal.run(f": {number}")
-    window.wait("document.querySelectorAll('.block').length === 21")
-    assert abs(centre(row)[1] - before[1]) < 2
-    window.check()
-
-
 def test_a_stall_before_the_hello_does_not_log_the_page_out(
     studio: Studio, browser: Browser, wire: Wire
 ) -> None:
@@ -153,31 +135,6 @@ def test_a_stall_before_the_hello_does_not_log_the_page_out(
     window.wait_live()
     window.page.reload()
     window.wait_live()
-    window.check()
-
-
-def test_commands_of_the_time_without_a_connection_are_listed_with_their_ends(
-    studio: Studio, browser: Browser, wire: Wire
-) -> None:
-    studio.call("term_spawn", name="away")
-    window = over(wire, browser, studio.daemon)
-    window.open_terminal("away")
-    started = studio.call("term_run", name="away", cmd="read line", until="started")["seq"]
-    window.page.wait_for_selector(".block.runs")
-    wire.cut(refuse=True)
-    window.page.wait_for_selector("#link.down")
-    studio.call("term_keys", name="away", keys="x\r")
-    studio.call("term_wait", name="away", seq=started)
-    for number in range(60):  # more than one page of records
-        studio.call("term_run", name="away", cmd=f": {number}")
-    studio.call("term_run", name="away", cmd="false")
-    wire.mend()
-    window.wait_live()
-    numbers = "[...document.querySelectorAll('.block')].map(row => row.record.seq)"
-    wanted = list(range(started + 61, started - 1, -1))
-    window.wait_until(lambda: window.page.evaluate(numbers) == wanted, "each command has a row")
-    expect(window.page.locator(".block").first).to_contain_text("exit 1")
-    expect(window.page.locator(".block.runs")).to_have_count(0)
     window.check()
 
 
@@ -273,25 +230,6 @@ def test_what_is_written_outlives_other_pages_and_a_reload(
     window.wait_live()
     expect(goals.locator("pre")).to_have_text("- ten minutes of work")
     expect(goals.get_by_role("textbox")).to_have_count(0)
-    window.check()
-
-
-def test_many_bells_are_few_notices(
-    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
-) -> None:
-    terminal = new_terminal()
-    window = log_in(browser, daemon)
-    window.open_terminal(terminal.name)
-    terminal.run("for each in 1 2 3 4 5 6 7 8; do printf '\\a'; sleep 0.2; done")
-    toasts = window.page.locator(".toast")
-    expect(toasts.filter(has_text="\u00d7")).to_have_count(1)
-    # In one turn of the page: each notice goes after some seconds.
-    shown = window.page.evaluate(
-        "async () => { const { toast } = await import('./dom.js');"
-        " for (let n = 0; n < 9; n += 1) toast(`notice ${n}`);"
-        " return [...document.querySelectorAll('.toast')].map(each => each.textContent); }"
-    )
-    assert shown == [f"notice {number}" for number in (5, 6, 7, 8)]
     window.check()
 
 

@@ -189,23 +189,6 @@ def test_a_queue_is_paused_and_shows_its_tasks(studio: Studio, browser: Browser)
     fits(window)
 
 
-def test_workspaces_are_listed_with_their_shells(studio: Studio, browser: Browser) -> None:
-    name = "checkout"
-    window = log_in(browser, studio.daemon)
-    studio.call("workspace_create", workspace=name)
-    shell_id = studio.call("shell_open", workspace=name, name="main")["shell_id"]
-    part = window.page.get_by_role("region", name="Workspaces")
-    shell = part.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="main")
-    expect(shell).to_be_visible()
-    fits(window)
-    shell.click()
-    window.wait("name => app.current?.name === name", shell_id)
-    studio.call("shell_close", shell=shell_id)
-    window.go("/")
-    expect(shell).to_have_count(0)
-    window.check()
-
-
 @on_both
 def test_an_agents_changes_are_shown_as_differences_whichever_way_it_reports_them(
     studio: Studio, browser: Browser, form: dict[str, Any]
@@ -291,30 +274,3 @@ def test_a_canvas_is_opened_and_a_refusal_is_said_in_the_dialog(
     expect(window.page.get_by_role("region", name="Risks")).to_be_visible()
     assert "## Risks" in (studio.daemon.root / f"{name}.md").read_text()
     fits(window)
-
-
-@on_both
-def test_a_workspace_is_created_gets_a_shell_and_is_deleted(
-    studio: Studio, browser: Browser, form: dict[str, Any]
-) -> None:
-    name = f"bench-{form['viewport']['width']}"
-    window = log_in(browser, studio.daemon, form)
-    page = window.page
-    page.get_by_label("Search").fill("new workspace")
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="New workspace")
-    dialog.get_by_label("Name of the workspace").fill(name)
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name=f"New shell in {name}").click()
-    page.get_by_label("Name of the shell").fill("main")
-    page.keyboard.press("Enter")
-    window.wait("() => app.current?.name?.endsWith('main') && app.current.cursor !== null")
-    window.type("echo inside-$((1+1))\r")
-    window.wait_text("inside-2")
-    window.go("/")
-    expect(page.get_by_role("link", name="main").first).to_be_visible()
-    fits(window)
-    page.get_by_role("button", name=f"Delete the workspace {name}").click()
-    page.get_by_role("button", name="Yes").click()
-    expect(page.get_by_role("button", name=f"New shell in {name}")).to_have_count(0)
-    window.check()

@@ -45,10 +45,11 @@ _TYPES = {
     ".png": "image/png",
     ".webmanifest": "application/manifest+json",
     ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
 }
 _NONCE = b"{{nonce}}"
 _CSP = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; style-src 'self' 'nonce-{nonce}'; manifest-src 'self'; worker-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types aegis-worker"
@@ -57,18 +58,21 @@ _CSP = (
 
 _CSP_OF_FILES = b"default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
 
+_ASKED_AGAIN = (b"cache-control", b"no-cache")
 _SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-cache"),
+    _ASKED_AGAIN,
 ]
-VENDOR_MISSING = (
-    "The files of xterm.js are missing, so this page shows no terminals. With a connection to a "
-    "package index run 'pip install --force-reinstall aegis-actors', or in a checkout "
-    "'uv sync --reinstall-package aegis-actors', and start the daemon again."
+NOT_BUILT = (
+    "The web page was not built when this was installed. With a connection to a registry of npm "
+    "run 'pip install --force-reinstall aegis-actors', or in a checkout "
+    "'python3 .ci/hatch_build.py', and start the daemon again."
 )
+PARTS = "/built/part-"
+"""Begins the paths of files that never change: their names have a digest of their content."""
 
 
 @attrs.frozen
@@ -84,7 +88,7 @@ class PageFile:
 def load_files(directory: Path = _HERE) -> dict[str, PageFile]:
     """Return the files of the page by their paths. Reads files: call it in a thread."""
     found = {}
-    for folder, base in (("static", "/"), ("vendor", "/vendor/")):
+    for folder, base in (("static", "/"), ("built", "/built/")):
         for path in sorted((directory / folder).rglob("*")):
             kind = _TYPES.get(path.suffix)
             if kind is not None and path.is_file():
@@ -140,6 +144,9 @@ class Site:
             extra.append((b"content-security-policy", _CSP.format(nonce=nonce).encode()))
         else:
             extra += [(b"etag", file.tag.encode()), (b"content-security-policy", _CSP_OF_FILES)]
+            if path.startswith(PARTS):
+                extra.remove(_ASKED_AGAIN)
+                extra.append((b"cache-control", b"max-age=31536000, immutable"))
             if file.tag in values(scope["headers"], b"if-none-match"):
                 await _respond(send, 304, b"", extra)
                 return
@@ -152,8 +159,12 @@ class Site:
         await _respond(send, 200, content, extra, is_head=scope["method"] == "HEAD")
 
     def _with_nonce(self, page: bytes, nonce: str, files: dict[str, PageFile]) -> bytes:
-        missing = b"" if "/vendor/xterm.mjs" in files else VENDOR_MISSING.encode()
-        return page.replace(_NONCE, nonce.encode()).replace(b"{{missing}}", missing)
+        note = files.get("/built/page.json")
+        first = [] if note is None else json.loads(note.content)["first"]
+        preload = "".join(f'<link rel="modulepreload" href="/built/{each}">\n' for each in first)
+        page = page.replace(b"{{preload}}", preload.encode())
+        page = page.replace(b"{{missing}}", NOT_BUILT.encode() if note is None else b"")
+        return page.replace(_NONCE, nonce.encode())
 
     async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> ErrorResponse | None:
         if scope["method"] != "POST":

@@ -1,12 +1,44 @@
-// Shows the page again when its notification is clicked. It stores nothing and answers no request.
-addEventListener('install', () => skipWaiting());
-addEventListener('activate', event => event.waitUntil(clients.claim()));
-addEventListener('notificationclick', event => {
+// The worker of the page: shows notifications while the page is closed, and the page again on a
+// click. It stores nothing, and answers no request.
+
+// Safari ends a subscription whose messages show nothing; others allow it while a page is visible.
+const IS_SAFARI = /AppleWebKit(?!.*Chrom)/.test(navigator.userAgent);
+
+const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self));
+const { clients, registration } = worker;
+
+worker.addEventListener('install', () => { worker.skipWaiting(); });
+worker.addEventListener('activate', event => { event.waitUntil(clients.claim()); });
+
+const pages = () => clients.matchAll({ type: 'window', includeUncontrolled: true });
+const place = go => typeof go === 'string' && go.startsWith('#/') ? go : '#/home';
+
+async function shown(notice) {
+  const { tag, title, body, go, settled } = notice;
+  const options = { tag, body, icon: '/icon.svg', data: { go: place(go) } };
+  if (settled) {
+    if (IS_SAFARI) await registration.showNotification(title, { ...options, silent: true });
+    for (const each of await registration.getNotifications({ tag })) each.close();
+    return;
+  }
+  const isSeen = (await pages()).some(each => each.visibilityState === 'visible');
+  if (!isSeen || IS_SAFARI) await registration.showNotification(title, options);
+}
+
+worker.addEventListener('push', event => {
+  let notice;
+  try { notice = event.data.json(); } catch { return; }
+  if (typeof notice?.tag !== 'string' || typeof notice.title !== 'string') return;
+  event.waitUntil(shown(notice));
+});
+
+worker.addEventListener('notificationclick', event => {
   event.notification.close();
+  const go = place(event.notification.data?.go);
   event.waitUntil((async () => {
-    const pages = await clients.matchAll({ type: 'window', includeUncontrolled: true });
-    const page = pages[0];
-    if (page) { await page.focus(); page.postMessage({ go: event.notification.data?.go ?? '#/' }); }
-    else await clients.openWindow('/' + (event.notification.data?.go ?? ''));
+    const [page] = await pages();
+    if (!page) { await clients.openWindow(`/${go}`); return; }
+    page.postMessage({ go });
+    await page.focus();
   })());
 });

@@ -1,4 +1,4 @@
-"""The files of the page: the policy, the nonce, caching, and a page without xterm.js."""
+"""The files of the page: the policy, the nonce, caching, and a page that was not built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST = (b"host", b"localhost:8420")
 def site(tmp_path: Path) -> Site:
     static = tmp_path / "static"
     static.mkdir()
-    (static / "index.html").write_text("<script nonce={{nonce}}></script>{{missing}}")
+    (static / "index.html").write_text("{{preload}}<script nonce={{nonce}}></script>{{missing}}")
     (static / "app.js").write_text("x" * 5000)
     (tmp_path / "state").mkdir()
     return Site(open_pages(tmp_path / "state"), frozenset({"localhost"}), tmp_path)
@@ -60,13 +60,20 @@ async def test_a_page_has_a_policy_without_unsafe_and_a_nonce_of_its_own(site: S
     assert len(nonces) == 3
 
 
-async def test_a_page_without_xterm_says_what_to_run(site: Site, tmp_path: Path) -> None:
+async def test_a_page_that_was_not_built_says_what_to_run(site: Site, tmp_path: Path) -> None:
     _, _, body = await get(site, "/")
-    assert b"uv sync --reinstall-package aegis-actors" in body
-    (tmp_path / "vendor").mkdir()
-    (tmp_path / "vendor" / "xterm.mjs").write_text("x")
+    assert b"python3 .ci/hatch_build.py" in body
+    built = tmp_path / "built"
+    built.mkdir()
+    (built / "page.json").write_text('{"first": ["part-A1.js"]}')
+    (built / "part-A1.js").write_text("x")
     whole = Site(open_pages(tmp_path / "state"), frozenset({"localhost"}), tmp_path)
-    assert b"uv sync" not in (await get(whole, "/"))[2]
+    _, _, body = await get(whole, "/")
+    assert b"hatch_build" not in body
+    assert b'<link rel="modulepreload" href="/built/part-A1.js">' in body
+    _, of_part, _ = await get(whole, "/built/part-A1.js")
+    assert b"immutable" in of_part[b"cache-control"]
+    assert (await get(whole, "/"))[1][b"cache-control"] == b"no-cache"
 
 
 async def test_a_file_is_sent_once_and_packed_for_who_can_read_that(site: Site) -> None:

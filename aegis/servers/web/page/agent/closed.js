@@ -1,0 +1,28 @@
+// Closed agents: the daemon's stream has the open ones only.
+import { signal, useEffect } from '../lib.js';
+import { agents, call } from '../store.js';
+
+/** Closed agents by id; null until they were read. */
+const all = signal(/** @type {Map<string, any> | null} */ (null));
+
+export const closed = {
+  all,
+  /** Note that an agent was closed here, before the list is read again. */
+  keep(info) { if (all.peek()) all.value = new Map(all.peek()).set(info.id, info); },
+  forget(id) {
+    const next = new Map(all.peek() ?? []);
+    if (next.delete(id)) all.value = next;
+  },
+  async read() {
+    const { result } = await call('list_sessions', { closed: true });
+    all.value = new Map(result.filter(each => each.state === 'closed').map(each => [each.id, each]));
+  },
+};
+
+/** Read the closed agents now, and again when an agent was closed or resumed. */
+export function useClosed() {
+  const ids = [...agents.value.keys()].sort().join();
+  useEffect(() => { closed.read().catch(() => {}); }, [ids]);
+  return [...(all.value ?? new Map()).values()].filter(each => !agents.value.has(each.id))
+    .sort((a, b) => a.since < b.since ? 1 : -1);
+}

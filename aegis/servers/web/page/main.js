@@ -1,0 +1,94 @@
+// The beginning of the page: login, the connection, and what is drawn.
+import { html, render, signal } from './lib.js';
+import { project } from './drafts.js';
+import { loadLater } from './lazy.js';
+import { Link } from './link.js';
+import { say } from './overlay.js';
+import { stored } from './place.js';
+import { Shell } from './shell.js';
+import * as store from './store.js';
+import { connection, events, me, start, startView } from './store.js';
+
+/** Why a person has to log in; null while that is not so. */
+const loginReason = signal(/** @type {string | null} */ (null));
+/**
+ * For the tests, and for a person at the console: the link, and the terminal of the active pane.
+ */
+export const app = {
+  link: /** @type {Link | null} */ (null),
+  /** The terminal of the active pane. */
+  current: /** @type {any} */ (null),
+  store,
+};
+globalThis.app = app;
+
+async function logIn(body) {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch('/login', { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error((await response.text()).trim());
+  const { key, view, project: id } = await response.json();
+  if (view === null) {
+    stored.set('page-key', key);
+    stored.set('project', id);
+    stored.set('view', null, sessionStorage);
+  } else { // only in this tab
+    stored.set('view', view, sessionStorage);
+    stored.set('view-key', key, sessionStorage);
+  }
+}
+
+function linked(link, state, reason) {
+  connection.value = { state, reason, since: Date.now() };
+  if (state === 'out') {
+    if (stored.get('view', sessionStorage) === null) stored.set('page-key', null);
+    loginReason.value = reason;
+    return;
+  }
+  if (state !== 'up') return;
+  if (link.isRestarted) say('The daemon was restarted.');
+  const isFirst = me.value === null;
+  me.value = link.me;
+  if (!isFirst) return;
+  if (link.me.view) { startView(link); return; }
+  start(link);
+  import('./notify.js').then(({ notifyOfRequests }) => notifyOfRequests());
+  loadLater();
+  events.addEventListener('settled', event => {
+    const { by, handle } = /** @type {CustomEvent} */ (event).detail;
+    if (by && by !== 'human') say(`${by} answered the request of ${handle}.`);
+  });
+}
+
+/** The code or the link's secret is in the fragment, which is never sent with a request. */
+async function begin() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const code = given.get('code'), secret = given.get('v');
+  if (code || secret) {
+    history.replaceState(null, '', '/');
+    try { await logIn(code ? { code } : { link: secret }); } catch (error) {
+      loginReason.value = error.message;
+      return;
+    }
+  }
+  const isView = stored.get('view', sessionStorage) !== null;
+  const key = isView ? stored.get('view-key', sessionStorage) : stored.get('page-key');
+  if (!key) {
+    loginReason.value = '';
+    return;
+  }
+  project.id = stored.get('project') ?? '';
+  app.link = new Link(key, (state, reason) => linked(app.link, state, reason));
+}
+
+const Login = ({ reason }) => html`<main class="login"><section class="card">
+  <h1>Log in</h1>${reason && html`<p class="why" role="alert" dir="auto">${reason}</p>`}
+  <p>Run this on the machine of the daemon, in its project. It opens this page, or prints an address
+    that is valid for a minute:</p><pre>aegis-actors web</pre></section></main>`;
+
+const App = () => loginReason.value === null ? html`<${Shell} />`
+  : html`<${Login} reason=${loginReason.value} />`;
+
+const root = document.getElementById('app');
+root.replaceChildren();
+render(html`<${App} />`, root);
+begin();

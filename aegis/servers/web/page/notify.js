@@ -1,0 +1,95 @@
+// Notifications while the page is open but not looked at; withdrawn once they are answered.
+import { computed, effect } from './lib.js';
+import { go, settings } from './place.js';
+import { asker, brief, verb } from './request/model.js';
+import { isReadOnly, loaded, mail, requests } from './store.js';
+
+export const isPossible = 'serviceWorker' in navigator && 'Notification' in globalThis
+  && isSecureContext;
+const MOST_CHARS = 140;
+const shown = new Set();
+/** @type {Promise<ServiceWorkerRegistration | null> | null} */
+let registering = null;
+
+/** Return the registration of the page's worker; null if the browser has none. */
+export function worker() {
+  if (!('serviceWorker' in navigator) || !isSecureContext) return Promise.resolve(null);
+  registering ??= register().catch(() => null);
+  return registering;
+}
+
+async function register() {
+  // The one policy of Trusted Types that the page may make: for the address of its worker.
+  const createScriptURL = url => {
+    if (url !== '/worker.js') throw new TypeError(url);
+    return url;
+  };
+  const { trustedTypes } = /** @type {any} */ (globalThis);
+  const policy = trustedTypes?.createPolicy('aegis-worker', { createScriptURL });
+  await navigator.serviceWorker.register(policy?.createScriptURL('/worker.js') ?? '/worker.js');
+  return navigator.serviceWorker.ready;
+}
+
+/** Ask the browser for the permission; return whether it was granted. */
+export async function ask() {
+  return isPossible && await Notification.requestPermission() === 'granted';
+}
+export const isAllowed = () => isPossible && Notification.permission === 'granted';
+
+const cut = text => text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
+
+/** The notifications that should be visible if nobody looks at the page, by their tags. */
+const wanted = computed(() => {
+  const { notify, notifyHides } = settings.value, all = new Map();
+  if (notify === 'none') return all;
+  const put = (tag, title, body, where) => all.set(tag, notifyHides
+    ? { title: 'Something waits for you', body: '', go: where } : { title, body, go: where });
+  for (const request of requests.value.values()) {
+    const text = `${verb(request)} ${brief(request)}`;
+    put(request.id, `${asker(request)} waits for you`, cut(text), '#/home');
+  }
+  if (notify === 'all') {
+    for (const { id, sender, status, body } of mail.value.values()) {
+      const has = status === 'ok' ? 'is done' : status === 'error' ? 'failed' : 'wrote to you';
+      put(`mail-${id}`, `${sender.replace(/^agent:/, '')} ${has}`, cut(body), '#/inbox');
+    }
+  }
+  return all;
+});
+
+async function update(all) {
+  const registration = await worker();
+  if (!registration) return;
+  for (const tag of shown) {
+    if (all.has(tag)) continue;
+    shown.delete(tag);
+    for (const each of await registration.getNotifications({ tag })) each.close();
+  }
+  for (const [tag, { title, body, go: place }] of all) {
+    if (shown.has(tag)) continue;
+    shown.add(tag); // seen on the page, if it is looked at now
+    if (!isAllowed() || document.visibilityState === 'visible') continue;
+    const options = { body, tag, icon: '/icon.svg', data: { go: place } };
+    await registration.showNotification(title, options);
+  }
+}
+
+/** Notify from now on, and show the number of open requests on the installed page's icon. */
+export function notifyOfRequests() {
+  if (isReadOnly.value) return;
+  navigator.serviceWorker?.addEventListener('message', ({ data }) => {
+    if (typeof data?.go === 'string' && data.go.startsWith('#/')) go(data.go.slice(2));
+  });
+  worker();
+  let last = Promise.resolve();
+  effect(() => {
+    const all = wanted.value;
+    // Before the daemon has said what is open, nothing was answered.
+    if (loaded.value.has('requests')) last = last.then(() => update(all)).catch(() => {});
+  });
+  effect(() => {
+    const count = requests.value.size;
+    if (count) navigator.setAppBadge?.(count).catch(() => {});
+    else navigator.clearAppBadge?.().catch(() => {});
+  });
+}

@@ -1,0 +1,93 @@
+// The line under a terminal: it runs a command, or answers the program that waits for input.
+import { draft } from '../drafts.js';
+import { html, useEffect, useRef, useState } from '../lib.js';
+import { call } from '../store.js';
+import { Button } from '../ui.js';
+
+const MOST_ROWS = 8;
+
+/** Start a command; returns once it runs. */
+export const run = (name, cmd) => call('term_run', { name, cmd, until: 'started', timeout: 10 });
+/** Interrupt what runs in a terminal. */
+export const interrupt = name => call('term_signal', { name, signal: 'INT' });
+
+/** @param {{session: any}} props */
+export function RunLine({ session }) {
+  const { needs, state } = session.shown.value;
+  if (needs && state === 'running') {
+    return html`<${Answer} key=${needs.kind} ...${{ session, needs }} />`;
+  }
+  return html`<${Run} session=${session} />`;
+}
+
+function Run({ session }) {
+  const { name, ledger } = session, text = draft(`run:${name}`), [why, setWhy] = useState('');
+  const at = useRef(-1), sending = useRef(null);
+  const send = async () => {
+    const cmd = text.value ?? '';
+    if (!cmd.trim() || sending.current === cmd) return;
+    sending.current = cmd;
+    setWhy('');
+    try {
+      await run(name, cmd);
+      if (text.value === cmd) text.value = null; // else a next one is written already
+      at.current = -1;
+    } catch (error) { setWhy(error.message); } finally {
+      if (sending.current === cmd) sending.current = null;
+    }
+  };
+  /** Earlier commands, as a shell shows them. */
+  const recall = by => {
+    const all = [...new Set(ledger.list.peek().map(each => each.cmd).filter(Boolean))];
+    at.current = Math.max(-1, Math.min(all.length - 1, at.current + by));
+    text.value = all[at.current] ?? '';
+  };
+  const key = event => {
+    if (event.isComposing) return;
+    const isOneLine = !(text.value ?? '').includes('\n');
+    if (event.key === 'Enter' && !event.shiftKey) {
+      event.preventDefault();
+      if (!event.repeat) send();
+    } else if (event.key === 'ArrowUp' && isOneLine) { event.preventDefault(); recall(1); }
+    else if (event.key === 'ArrowDown' && isOneLine) { event.preventDefault(); recall(-1); }
+    else if (event.key === 'Escape') session.term?.focus();
+  };
+  const rows = Math.min(MOST_ROWS, (text.value ?? '').split('\n').length);
+  return html`<form class="run-line" onSubmit=${event => { event.preventDefault(); send(); }}>
+    <span class="run-sign" aria-hidden="true">$</span>
+    <textarea class="mono" rows=${rows} aria-label="Run a command" placeholder="Run a command"
+      spellcheck=${false} autocapitalize="off" autocomplete="off" dir="ltr" enterkeyhint="go"
+      value=${text.value ?? ''} onKeyDown=${key}
+      onInput=${event => { text.value = event.target.value; at.current = -1; }}></textarea>
+    ${why && html`<span class="why" role="alert" dir="auto">${why}</span>`}
+    <button class="btn small soft">Run</button></form>`;
+}
+
+function Answer({ session, needs }) {
+  const { name } = session, isSecret = needs.kind === 'secret', [text, setText] = useState('');
+  const [why, setWhy] = useState(''), input = useRef(null), isBusy = useRef(false);
+  useEffect(() => {
+    if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) input.current.focus();
+  }, []);
+  const send = async event => {
+    event.preventDefault();
+    if (isBusy.current) return;
+    // What waited may have ended: a password would be typed at the prompt, in sight of all.
+    if (session.shown.peek().needs?.kind !== needs.kind) { setWhy('It no longer waits.'); return; }
+    isBusy.current = true;
+    setWhy('');
+    try { await call('term_keys', { name, keys: `${text}\r` }); setText(''); } catch (error) {
+      setWhy(error.message);
+    } finally { isBusy.current = false; }
+  };
+  const label = isSecret ? `Password for ${needs.program}` : `Answer to ${needs.program}`;
+  return html`<form class="run-line answer" onSubmit=${send} autocomplete="off">
+    <span class="run-why" dir="auto">${isSecret ? `${needs.program} asks for a password`
+      : `${needs.program} waits for input`}</span>
+    <input class="mono" ref=${input} type=${isSecret ? 'password' : 'text'} aria-label=${label}
+      autocomplete=${isSecret ? 'new-password' : 'off'} spellcheck=${false} autocapitalize="off"
+      value=${text} onInput=${event => setText(event.target.value)} />
+    ${why && html`<span class="why" role="alert" dir="auto">${why}</span>`}
+    <button class="btn small main">Send</button>
+    <${Button} small onClick=${() => interrupt(name)}>Interrupt<//></form>`;
+}

@@ -1,0 +1,230 @@
+// Canvases: Markdown files that people and agents write together, section by section.
+import { html, useEffect, useRef, useState } from '../lib.js';
+import { call, canvases, connection, isReadOnly, loaded } from '../store.js';
+import {
+  Button, Empty, Field, Form, Head, Link, Menu, State, Time, confirm, once, useStill,
+} from '../ui.js';
+import { actions } from '../actions.js';
+import { draft } from '../drafts.js';
+import { edited, Diff } from '../diff.js';
+import { open, say } from '../overlay.js';
+import { at, go } from '../place.js';
+import { Text } from '../text.js';
+import { Editor } from './editor.js';
+import { History } from './revisions.js';
+
+const OWN = 'human', NAME = '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}';
+export const writerOf = writer => writer === OWN ? 'you'
+  : writer === 'outside' ? 'another program' : writer.replace(/^agent:/, '');
+export const titleOf = section => section === '_preamble' ? 'Before the first heading'
+  : section === 'body' ? 'The whole text' : section;
+
+/** The sections of a canvas, read again with each change. An older answer that comes later counts
+ * for nothing. Returns [canvas, problem, read]. */
+function useSections(name) {
+  const [text, setText] = useState(null), [problem, setProblem] = useState('');
+  const { state } = connection.value, known = canvases.value.get(name), newest = useRef(-1);
+  const read = async () => {
+    try {
+      const found = await call('canvas_read', { name });
+      if (found.rev < newest.current) return null;
+      newest.current = found.rev;
+      setText(found); setProblem('');
+      return found;
+    } catch (error) {
+      if (error.code !== 'lost') setProblem(error.message);
+      return null;
+    }
+  };
+  useEffect(() => { newest.current = -1; setText(null); }, [name]);
+  useEffect(() => { if (state === 'up') read(); }, [name, state, known?.rev, known?.problem]);
+  return [text, problem, read];
+}
+
+/** Another writer was first: both texts, and the choice between them. */
+function Conflict({ part, one, onTake, onKeep }) {
+  const { base } = one.value;
+  return html`<div class="conflict" role="alert"><p><b><bdi>${writerOf(part.writer)}</bdi></b> wrote
+    this section meanwhile (revision ${part.rev}). Your text is below. What they changed:</p>
+    <${Diff} files=${[edited('Their change', base, part.text)]} isOpen=${true} />
+    <details><summary>Their whole text</summary><pre class="exact" tabindex="0" role="region"
+      aria-label="Their text">${part.text || ' '}</pre></details>
+    <div class="ask-acts"><${Button} small onClick=${onKeep}>Keep mine<//><${Button} small
+      onClick=${onTake}>Take theirs<//></div></div>`;
+}
+
+/** One section. Its draft has the text, the text that it began with, and the revision of that. */
+function Part({ canvas, part, read }) {
+  const { section, text, rev, writer, more } = part, one = draft(`c/${canvas}/${section}`);
+  const extra = draft(`c/${canvas}/${section} +`), [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+  const [isAdding, setAdding] = useState(Boolean(extra.peek()));
+  const button = useRef(null), kept = one.value, title = titleOf(section);
+  const isStale = kept && kept.rev !== rev;
+  const close = () => { one.value = null; setProblem(''); button.current?.focus(); };
+  const begin = () => { one.value = { text, base: text, rev }; };
+  const change = value => { one.value = { ...one.peek(), text: value }; };
+  const accept = mine => {
+    one.value = { text: mine ? one.peek().text : text, base: text, rev };
+    setProblem('');
+  };
+  const save = async () => {
+    if (isBusy) return;
+    setBusy(true); setProblem('');
+    try {
+      await call('canvas_write_section', { name: canvas, section, content: one.peek().text,
+        if_rev: one.peek().rev });
+      await read();
+      close(); say('Saved');
+    } catch (error) {
+      const found = await read(), now = found?.sections.find(each => each.section === section);
+      if (!now || now.rev === one.peek()?.rev) setProblem(error.message);
+    } finally { setBusy(false); }
+  };
+  const leave = () => {
+    if (one.peek()?.text === one.peek()?.base) close();
+    else confirm({ title: 'Discard what you wrote?', verb: 'Discard', tone: 'bad',
+      text: `The section “${title}” stays as it is in the canvas.`, act: async () => close() });
+  };
+  const append = async event => {
+    event.preventDefault();
+    if (isBusy || !extra.peek()?.trim()) return;
+    setBusy(true); setProblem('');
+    try {
+      await call('canvas_append_to_section', { name: canvas, section, text: extra.peek() });
+      extra.value = null;
+      setAdding(false);
+      await read();
+    } catch (error) { setProblem(error.message); } finally { setBusy(false); }
+  };
+  return html`<section class="part" aria-label=${title}
+    id=${`part-${section}`}><header><h2><bdi>${title}
+    </bdi></h2><span class="note">revision ${rev} by <bdi>${writerOf(writer)}</bdi></span><span
+    class="gap"></span>${!kept && !isReadOnly.value && html`<${Button} small tone="ghost"
+      onClick=${() => setAdding(!isAdding)}>Append<//>${!more && html`<button type="button"
+      class="btn small ghost" ref=${button} onClick=${begin}>Edit</button>`}`}</header>
+    ${isStale && html`<${Conflict} part=${part} one=${one} onTake=${() => accept(false)}
+      onKeep=${() => accept(true)} />`}
+    ${kept ? html`<${Editor} value=${kept.text} label=${`New text of ${title}`} onInput=${change}
+        onSave=${isStale ? null : save} onLeave=${leave} />
+      <div class="ask-acts"><${Button} tone="main" disabled=${isBusy || isStale}
+        onClick=${save}>Save<//>
+        <${Button} onClick=${leave}>Discard<//><span
+          class="note keys">Ctrl Enter saves</span></div>`
+      : html`<${Text}>${text || ' '}<//>`}
+    ${more && html`<p class="note">The section is longer than what is shown.</p>`}
+    ${isAdding && html`<form class="write" onSubmit=${append}><${Editor} value=${extra.value ?? ''}
+      label=${`Append to ${title}`} rows=${3} onInput=${value => { extra.value = value; }}
+      onSave=${() => append(new Event('submit'))} onLeave=${() => setAdding(false)} />
+      <div class="ask-acts"><button class="btn main" disabled=${isBusy
+        || !extra.value?.trim()}>Append
+      </button></div></form>`}
+    ${problem && html`<p class="bad-text" role="alert" dir="auto">${problem}</p>`}</section>`;
+}
+
+/** A new section of a canvas. @param {{canvas: string, onClose: () => void}} props */
+function NewSection({ canvas, onClose }) {
+  const one = draft(`c/${canvas} new`), { name = '', text = '' } = one.value ?? {};
+  const set = change => { one.value = { ...one.peek(), ...change }; };
+  const act = async () => {
+    await call('canvas_write_section', { name: canvas, section: name.trim(), content: text });
+    one.value = null;
+  };
+  return html`<${Form} title="New section" verb="Add" act=${act} onClose=${onClose} wide
+    disabled=${!name.trim()}><${Field} label="Heading"><input class="input" data-first required
+      maxlength="200" value=${name} onInput=${event => set({ name: event.target.value })} /><//>
+    <${Editor} value=${text} label="Text of the section" isFirst=${false}
+      onInput=${value => set({ text: value })} /><//>`;
+}
+
+/** Open a canvas or make one. @param {{onClose: () => void, given?: string}} props */
+function OpenCanvas({ onClose, given = '' }) {
+  const [name, setName] = useState(given), [file, setFile] = useState('');
+  const act = async () => {
+    await call('canvas_open', { name, ...file.trim() && { file: file.trim() } });
+    go(at('c', name));
+  };
+  return html`<${Form} title="Open a canvas" verb="Open" act=${act} onClose=${onClose}
+    disabled=${!name}><${Field} label="Name"><input class="input" data-first required
+      pattern=${NAME}
+      value=${name} placeholder="plan" autocomplete="off" spellcheck=${false}
+      onInput=${event => setName(event.target.value)} /><//>
+    <${Field} label="Its Markdown file, below the root"
+      note="A canvas that was opened before has one"
+      ><input class="input" value=${file} placeholder=${`${name || 'plan'}.md`} autocomplete="off"
+      spellcheck=${false} onInput=${event => setFile(event.target.value)} /><//><//>`;
+}
+export const openCanvas = (given = '') => open(OpenCanvas, { given });
+
+const follows = canvas => canvas?.subscribers.includes(OWN);
+async function follow(name) {
+  const on = follows(canvases.value.get(name));
+  await call(on ? 'canvas_unsubscribe' : 'canvas_subscribe', { name });
+  say(on ? 'No more messages about its changes' : 'Its changes come to your inbox');
+}
+
+/** @param {{id: string}} props */
+export function Canvas({ id }) {
+  const known = canvases.value.get(id), [text, problem, read] = useSections(id);
+  const [isHistory, setHistory] = useState(false), body = useRef(null), { last } = known ?? {};
+  if (!known && loaded.value.has('canvases') && !text) {
+    return html`<${Empty} title=${`There is no canvas “${id}”.`}>${!isReadOnly.value
+      && html`<${Button}
+      tone="main" onClick=${() => openCanvas(id)}>Make it<//>`}<//>`;
+  }
+  const parts = text?.sections ?? [], note = last && html`revision ${known.rev} by
+    <bdi> ${writerOf(last.writer)}</bdi> · <${Time} at=${last.timestamp} />`;
+  const to = section => [...body.current.querySelectorAll('.part')]
+    .find(each => each.id === `part-${section}`)?.scrollIntoView({ block: 'start' });
+  return html`<${Head} title=${id} note=${note}>${!isReadOnly.value && html`<${Button} small
+      aria-pressed=${Boolean(follows(known))} onClick=${() => follow(id)}>${follows(known)
+        ? 'Following'
+      : 'Follow'}<//>`}<${Button} small aria-pressed=${isHistory} onClick=${() =>
+      setHistory(!isHistory)}>History<//>${!isReadOnly.value && html`<${Button} small tone="main"
+      onClick=${() => open(NewSection, { canvas: id })}>Add a section<//>`}<//>
+    <div class="page canvas" ref=${body}><nav class="toc"
+      aria-label="Sections"><ul>${parts.map(each =>
+      html`<li key=${each.section}><button type="button" class="link"
+        onClick=${() => to(each.section)}>
+        <bdi>${titleOf(each.section)}</bdi></button></li>`)}</ul>
+      ${text && html`<p class="note file-of"><bdi>${text.file}</bdi></p>`}</nav>
+    <div class="parts">${(problem || known?.problem) && html`<p class="bad-text" role="alert"
+      dir="auto">
+      ${problem || known.problem}</p>`}
+      ${isHistory && html`<${History} canvas=${id} rev=${known?.rev} />`}
+      ${text && !parts.length && html`<p class="calm">The file is empty.</p>`}
+      ${parts.map(each => html`<${Part} key=${each.section} canvas=${id} part=${each}
+        read=${read} />`)}
+    </div></div>`;
+}
+
+export function Canvases() {
+  const [shown, still] = useStill([...canvases.value.values()], each => each.name);
+  const add = !isReadOnly.value && html`<${Button} small tone="main" onClick=${() => openCanvas()}
+    >Open a canvas<//>`;
+  return html`<${Head} title="Canvases">${add}<//><div class="page narrow">
+    ${loaded.value.has('canvases') && !shown.length && html`<${Empty}
+      title="No canvas yet. A canvas is a
+      text that people and agents write together.">${add}<//>`}
+    ${shown.length > 0 && html`<ul class="rows" aria-label="Canvases"
+      ...${still}>${shown.map(each =>
+      html`<li class="row tall" key=${each.name}><${Link} class="row-link" to=${at('c', each.name)}>
+        <${State} of=${each.problem ? 'failed' : 'idle'} quiet /><b
+          class="name who">${each.name}</b>
+        <bdi class="cut quiet">${each.problem || each.sections.map(titleOf).join(', ')}</bdi><//>
+        ${each.last && html`<span
+          class="note opt">by <bdi>${writerOf(each.last.writer)}</bdi></span>
+        <${Time} at=${each.last.timestamp} />`}${!isReadOnly.value && html`<${Menu} small
+        label=${`More about ${each.name}`} items=${[{ text: follows(each) ? 'Follow no more'
+          : 'Follow',
+          act: once(() => follow(each.name)) }]} />`}</li>`)}</ul>`}</div>`;
+}
+
+actions(() => isReadOnly.value ? [] : [
+  { text: 'Open a canvas', group: 'Canvas', words: 'new create', act: () => openCanvas() },
+  ...[...canvases.value.keys()].flatMap(name => [
+    { text: `Add a section to ${name}`, group: 'Canvas', of: at('c', name),
+      act: () => open(NewSection, { canvas: name }) },
+    { text: `${follows(canvases.value.get(name)) ? 'Unfollow' : 'Follow'} ${name}`, group: 'Canvas',
+      of: at('c', name), act: () => follow(name) }]),
+]);

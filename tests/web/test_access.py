@@ -1,0 +1,210 @@
+"""Access to the daemon, its settings in a browser, its processes, and its stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.e2e.harness import DaemonProcess
+from tests.resources.waiting import until
+from tests.web.browser import DESK, PHONE, Window, log_in, needs_chromium, open_window
+from tests.web.studio import Studio
+
+pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
+
+BOTH = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
+
+
+def dialog(window: Window, name: str) -> Locator:
+    return window.page.get_by_role("dialog", name=name)
+
+
+def address_in(box: Locator) -> str:
+    text: str = box.get_by_label("Address").inner_text()
+    return text
+
+
+@BOTH
+def test_a_read_only_link_is_made_opened_and_revoked(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    name = f"link-{'phone' if form is PHONE else 'desk'}"
+    studio.call("term_spawn", name=name)
+    window = log_in(browser, studio.daemon, form)
+    window.go("/access")
+    page = window.page
+    page.get_by_role("button", name="New link").click()
+    box = dialog(window, "New read-only link")
+    box.get_by_label("What it shows").select_option(f"terminal:{name}")
+    box.get_by_label("Ends after").select_option("3600")
+    box.get_by_label("For whom").fill("for kim")
+    box.get_by_role("button", name="Make the link").click()
+    made = dialog(window, f"Link to Terminal {name}")
+    url = address_in(made)
+    made.get_by_role("button", name="Done").click()
+    row = page.get_by_role("region", name="Link").get_by_role("row", name=name)
+    expect(row).to_contain_text("for kim")
+    other = open_window(browser, url)
+    expect(other.page.get_by_text("read-only")).to_be_visible()
+    expect(other.page.get_by_role("heading", name=name)).to_be_visible()
+    for absent in ("Everything", "Pages"):  # neither rail nor bar
+        expect(other.page.get_by_role("navigation", name=absent)).to_have_count(0)
+    other.page.keyboard.press("Control+k")
+    expect(other.page.get_by_role("dialog")).to_have_count(0)
+    row.get_by_role("button", name="Revoke").click()
+    confirm = dialog(window, f"Revoke the link to Terminal {name}?")
+    expect(confirm).to_contain_text("disconnected")
+    confirm.get_by_role("button", name="Revoke").click()
+    expect(row).to_have_count(0)
+    expect(other.page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert studio.call("page_list")["links"] == []
+    window.check()
+
+
+def test_another_browser_is_logged_in_and_revoked(studio: Studio, browser: Browser) -> None:
+    window = log_in(browser, studio.daemon)
+    window.go("/access")
+    page = window.page
+    page.get_by_role("button", name="Log in another").click()
+    box = dialog(window, "Log in another browser")
+    other = open_window(browser, address_in(box), PHONE)
+    other.wait_live()
+    box.get_by_role("button", name="Done").click()
+    page.reload()
+    rows = page.get_by_role("region", name="Browser").get_by_role("row")
+    own = rows.filter(has_text="this browser")
+    expect(own).to_have_count(1)
+    for row in rows.filter(has=page.get_by_role("button", name="Revoke")).all():
+        del row  # each is the first after the one before is gone
+        rows.get_by_role("button", name="Revoke").first.click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(other.page.get_by_role("heading", name="Log in")).to_be_visible()
+    own.get_by_role("button", name="Log out").click()
+    dialog(window, "Log this browser out?").get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert studio.call("page_list")["pages"] == []
+    window.check()
+
+
+@BOTH
+def test_the_address_of_an_agent_is_made_replaced_and_revoked(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    name = f"editor-{'phone' if form is PHONE else 'desk'}"
+    window = log_in(browser, studio.daemon, form)
+    window.go("/access")
+    page = window.page
+    page.get_by_role("button", name="New address").click()
+    box = dialog(window, "Address for an agent")
+    box.get_by_label("Name").fill("no spaces allowed")
+    box.get_by_role("button", name="Make the address").click()
+    expect(box.get_by_role("alert")).to_be_visible()
+    box.get_by_label("Name").fill(name)
+    box.get_by_role("button", name="Make the address").click()
+    made = dialog(window, f"Address of {name}")
+    first = address_in(made)
+    assert first == studio.call("session_new", handle=name)["url"]
+    made.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name=f"Replace the address of {name}").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replace", exact=True).click()
+    assert address_in(made) != first
+    made.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name=f"Revoke the address of {name}").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert name not in studio.call("session_list")["handles"]
+    window.check()
+
+
+def test_the_operators_key_is_replaced(own_daemon: DaemonProcess, browser: Browser) -> None:
+    own_daemon.start("--port", "0")
+    window = log_in(browser, own_daemon)
+    window.go("/access")
+    before = own_daemon.endpoint.token
+    window.page.get_by_role("button", name="Replace the key of the operator").click()
+    box = dialog(window, "Replace the key of the operator?")
+    expect(box).to_contain_text("All browsers are logged out")
+    box.get_by_role("button", name="Replace").click()
+    expect(window.page.get_by_role("heading", name="Log in")).to_be_visible()
+    until(lambda: own_daemon.endpoint.token != before, "the key is another one")
+
+
+@BOTH
+def test_settings_hold_at_once_in_all_windows_and_after_a_reload(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    window = log_in(browser, studio.daemon, form)
+    page = window.page
+    other = window.context.new_page()
+    other.goto(window.origin)
+    window.go("/settings")
+    page.get_by_role("radiogroup", name="Theme").get_by_role("radio", name="Dark").click()
+    page.get_by_role("radiogroup", name="Text size").get_by_role("radio", name="Largest").click()
+    page.get_by_role("radiogroup", name="Clock").get_by_role("radio", name="12 hours").click()
+    page.get_by_role("radio", name="Always dark").click()
+    page.get_by_label("Font of terminals").last.fill("Fira Code")
+    page.get_by_role("button", name="Larger letters").click()
+    page.get_by_role("radiogroup", name="Screen reader").get_by_role("radio", name="On").click()
+    page.get_by_label("Editor").last.select_option("own")
+    page.get_by_label("Link of the editor").fill("javascript:{path}")
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Link of the editor").fill("my-editor://{path}:{line}")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    shown = "[document.documentElement.dataset.theme, document.documentElement.dataset.size]"
+    assert page.evaluate(shown) == ["dark", "xl"]
+    until(lambda: other.evaluate(shown) == ["dark", "xl"], "the other window follows")
+    page.reload()
+    expect(page.get_by_label("Link of the editor")).to_have_value("my-editor://{path}:{line}")
+    expect(page.get_by_label("Size of terminals").get_by_text("14 px")).to_be_visible()
+    assert page.evaluate(shown) == ["dark", "xl"]
+    window.check()
+
+
+@BOTH
+def test_the_processes_are_shown_searched_and_walked(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    name = f"tree-{'phone' if form is PHONE else 'desk'}"
+    studio.call("term_spawn", name=name)
+    window = log_in(browser, studio.daemon, form)
+    window.go("/tree")
+    page = window.page
+    daemon = page.get_by_role("region", name="Daemon")
+    expect(daemon).to_contain_text(studio.call("status")["version"])
+    expect(daemon).to_contain_text(str(studio.daemon.root))
+    tree = page.get_by_role("tree", name="Processes")
+    root = tree.get_by_role("treeitem").first
+    root.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(tree.get_by_role("treeitem")).to_have_count(1)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "treeitem"
+    page.get_by_role("searchbox", name="Search processes").fill(name)
+    found = page.get_by_role("list", name="Found processes")
+    expect(found).to_contain_text(name)
+    studio.call("term_close", name=name)
+    expect(found).to_contain_text("None.")
+    page.get_by_role("button", name="Join a host").click()
+    expect(dialog(window, "Join another host")).to_contain_text("aegis-actors join")
+    window.check()
+
+
+def test_the_daemon_is_stopped_after_a_question(tmp_path: Path, browser: Browser) -> None:
+    daemon = DaemonProcess(tmp_path)
+    daemon.start("--port", "0")
+    daemon.call("term_spawn", name="build")
+    window = log_in(browser, daemon)
+    window.go("/tree")
+    window.page.get_by_role("button", name="Stop the daemon").click()
+    box = dialog(window, "Stop the daemon?")
+    expect(box).to_contain_text("1 terminal")
+    box.get_by_role("button", name="Stop it").click()
+    expect(window.page.locator("#link")).to_have_text("reconnecting")
+    until(lambda: not daemon.is_running, "it has ended")
+    daemon.stop()
+    daemon.check_left_nothing()
