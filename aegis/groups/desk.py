@@ -24,6 +24,7 @@ import attrs
 from ulid import ULID
 
 from actors import Actor, Reply
+from actors.codec import unstructure
 from aegis.clock import moment_of, utc_now
 from aegis.errors import (
     AegisError,
@@ -54,6 +55,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.table import StoredText, Table, digest_of
 from aegis.names import shorten
 from aegis.path_text import is_utf8
+from aegis.protocol.command import json_size
 from aegis.protocol.feeds import FollowGroups, GroupsNews, StatesPlace
 from aegis.protocol.groups import (
     MAX_MEMBERS,
@@ -62,6 +64,7 @@ from aegis.protocol.groups import (
     DissolveGroup,
     GroupInfo,
     GroupList,
+    GroupOrder,
     GroupOrders,
     GroupReplies,
     ListGroupOrders,
@@ -1022,10 +1025,13 @@ class GroupDesk(Actor[DeskMessage]):
             if before not in ids:
                 raise views.no_broadcast(group.newest, before)
             orders = orders[ids.index(before) + 1 :]
-        found = [
-            views.order_of(group.newest, each, self._texts(group, each), self._shown)
-            for each in orders[: request.limit]
-        ]
+        found, size = list[GroupOrder](), 0
+        for each in orders[: request.limit]:
+            order = views.order_of(group.newest, each, self._texts(group, each), self._shown)
+            size += json_size(unstructure(order))
+            if found and size > MAX_LIST_BYTES:
+                break
+            found.append(order)
         return GroupOrders(group=group.newest.name, result=found, more=len(orders) > len(found))
 
     def _news(self, keys: list[str] | None, place: StatesPlace) -> GroupsNews:

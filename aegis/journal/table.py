@@ -806,19 +806,16 @@ def read_rows(
     return _read(disk, path, end, row, upgrade).rows
 
 
-def read_texts(disk: Disk, path: Path, texts: Sequence[StoredText], field: str) -> list[str]:
-    """Return the whole texts of rows from ``read_rows``; of a damaged one the beginning. Blocking.
+def read_text(disk: Disk, path: Path, text: StoredText, field: str) -> str:
+    """Return the whole text of a row from ``read_rows``; of a damaged one the beginning. Blocking.
 
     Raises ``StorageError``.
     """
-    long = [each for each in texts if each.chars > len(each.head)]
-    lines = _lines_in(disk, path, [(each.start, each.size) for each in long]) if long else []
-    whole = (_text_in(line, field, each.digest) for line, each in zip(lines, long, strict=True))
-    is_long = (each.chars > len(each.head) for each in texts)
-    return [
-        (next(whole) if each else None) or text.head
-        for each, text in zip(is_long, texts, strict=True)
-    ]
+    if text.whole is not None or text.chars <= len(text.head):
+        return text.head if text.whole is None else text.whole
+    [line] = _lines_in(disk, path, [(text.start, text.size)])
+    found = _text_in(line, field, text.digest)
+    return text.head if found is None else found
 
 
 def _read(disk: Disk, path: Path, end: int | None, row: Any, upgrade: Upgrade | None) -> _Found:

@@ -25,6 +25,7 @@ import trio
 from ulid import ULID
 
 from actors import Actor, ActorError, ChildSpec, Down, Ref, Reply, Restart
+from actors.codec import unstructure
 from aegis.clock import moment_of, moment_text
 from aegis.errors import (
     AegisError,
@@ -40,12 +41,13 @@ from aegis.journal.archiver import Archiver, Leaving, understood
 from aegis.journal.disk import Disk, remove_tree, stored_names
 from aegis.journal.flusher import Flusher
 from aegis.journal.folding import exists
-from aegis.journal.table import REOPEN_S, Table, read_rows, read_texts
+from aegis.journal.table import REOPEN_S, Table, read_rows, read_text
 from aegis.limits import in_thread
 from aegis.processes.environment import Withhold, withhold_keys
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes
 from aegis.protocol.agent_events import QuestionAnswer
+from aegis.protocol.command import json_size
 from aegis.protocol.feeds import FollowWorkflows, StatesPlace, WorkflowsNews
 from aegis.protocol.history import EndedEntries, ListEnded
 from aegis.protocol.naming import name_key
@@ -63,6 +65,7 @@ from aegis.protocol.workflows import (
     WorkflowInfo,
     WorkflowList,
     WorkflowStarted,
+    WorkflowStep,
     WorkflowSteps,
 )
 from aegis.shown_text import escape_text
@@ -81,7 +84,13 @@ from aegis.workflows.process import (
     launch_of,
 )
 from aegis.workflows.runs import EngineCall, Moment, Seen, StoredRun
-from aegis.workflows.upgrade import LEDGER, META, run_before_tables, upgrade_journal
+from aegis.workflows.upgrade import (
+    LEDGER,
+    META,
+    calls_before_tables,
+    run_before_tables,
+    upgrade_journal,
+)
 
 RUNS = "runs.jsonl"
 LOG = "log.txt"
@@ -176,15 +185,6 @@ class LiveWorkflow:
     def current(self) -> list[str]:
         """The calls that the process waits for, in words."""
         return [each.about for each in self.asked.values() if each.position in self.journal.rows]
-
-    async def outcomes(self, found: Sequence[EngineCall]) -> dict[str, str]:
-        """Return the outcomes of durable calls as JSON, by position."""
-        texts: dict[str, str] = {}
-        for each in found:
-            await trio.lowlevel.checkpoint()  # it may be long
-            if each.outcome is not None:
-                texts[each.id] = self.journal.text_or_head(each.outcome, "outcome")
-        return texts
 
     def begin_process(self, number: int) -> None:
         """Begin the life of a process."""
@@ -607,9 +607,8 @@ class WorkflowDesk(Actor[DeskMessage]):
         if not is_known and await self._archiver.entry(runs.id_name(id_)) is not None:
             raise NotFound(f"the steps of workflow {id_} are not kept: it is in the archive")
         run, live = self._stored(id_), self._live.get(id_)
+        path, disk = self._directory / id_ / LEDGER, self._flusher.disk
         if live is None:
-            path, disk = self._directory / id_ / LEDGER, self._flusher.disk
-            await self._flusher.call(partial(upgrade_journal, disk, path))
             found = await self._flusher.look(partial(_calls_in, disk, path))
         elif live.journal.is_open:
             found = [*live.journal.all_shown()]
@@ -617,15 +616,20 @@ class WorkflowDesk(Actor[DeskMessage]):
             why = live.problem or live.journal.problem
             raise StorageError(why or f"the steps of workflow {id_} are being read; call again")
         calls = runs.current_calls(run, found)
-        shown = calls[after : after + request.limit]
-        if live is None:
-            texts = await self._flusher.look(partial(_outcomes_in, disk, path, shown))
-        else:
-            texts = await live.outcomes(shown)
-        steps = [
-            runs.step_of(run, number, each, texts.get(each.id))
-            for number, each in enumerate(shown, start=after + 1)
-        ]
+        steps, size = list[WorkflowStep](), 0
+        for number, call in enumerate(calls[after : after + request.limit], start=after + 1):
+            await trio.lowlevel.checkpoint()  # an outcome may be long
+            text = None
+            if call.outcome is not None and live is not None:
+                text = live.journal.text_or_head(call.outcome, "outcome")
+            elif call.outcome is not None:
+                read = partial(read_text, disk, path, call.outcome, "outcome")
+                text = await self._flusher.look(read)
+            step = runs.step_of(run, number, call, text)
+            size += json_size(unstructure(step))
+            if steps and size > MAX_LIST_BYTES:
+                break
+            steps.append(step)
         more = len(calls) > after + len(steps)
         reply.send(WorkflowSteps(workflow_id=id_, result=steps, total=len(calls), more=more))
 
@@ -1198,13 +1202,10 @@ def _text_of(message: ApplyAnswer) -> str | None:
 
 def _calls_in(disk: Disk, path: Path) -> list[EngineCall]:
     """Return the calls in the journal of a settled run, none if it made none. Blocking."""
-    return [*read_rows(disk, path, None, EngineCall).values()] if exists(disk, path) else []
-
-
-def _outcomes_in(disk: Disk, path: Path, found: Sequence[EngineCall]) -> dict[str, str]:
-    """Return the outcomes of calls that ``_calls_in`` has returned, by position. Blocking."""
-    known = {each.id: each.outcome for each in found if each.outcome is not None}
-    return dict(zip(known, read_texts(disk, path, [*known.values()], "outcome"), strict=True))
+    if not exists(disk, path):
+        return []
+    calls = calls_before_tables(disk, path)
+    return [*(read_rows(disk, path, None, EngineCall) if calls is None else calls).values()]
 
 
 def _read_log(path: Path, size: int) -> str:

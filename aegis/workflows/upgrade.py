@@ -131,23 +131,30 @@ def upgrade_journal(disk: Disk, path: Path) -> None:
 
     Blocking. Raises ``StorageError``. A crash leaves the old one or the new one.
     """
-    if not exists(disk, path):
+    calls = calls_before_tables(disk, path) if exists(disk, path) else None
+    if calls is None:
         return
+    seal = disk.seal(path)
+    with storage_errors("write", path):
+        replace_file(disk, path, (seal_line(_line_of(each), seal) for each in calls.values()))
+
+
+def calls_before_tables(disk: Disk, path: Path) -> dict[str, EngineCall] | None:
+    """Return the calls in a journal of the older form; None if it is none.
+
+    Blocking. Raises ``StorageError``.
+    """
     damaged: list[Damaged] = []
     lines = lines_of(disk, path, None, damaged)
     first = next(lines, None)
     if first is None or "kind" not in first.fields:
-        return
+        return None
     journal = _Journal()
     journal.apply(first.fields)
     for each in lines:
         journal.apply(each.fields)
     log_damage(path, damaged, journal.skipped)
-    seal = disk.seal(path)
-    with storage_errors("write", path):
-        replace_file(
-            disk, path, (seal_line(_line_of(each), seal) for each in journal.calls.values())
-        )
+    return journal.calls
 
 
 def _line_of(call: EngineCall) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from aegis.groups.desk import MAX_GROUPS, MAX_LIST_BYTES
 from aegis.groups.rows import MAX_REPLY_CHARS
 from aegis.protocol.agent_states import Blocked
-from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.protocol.command import MAX_REPLY_BYTES, json_size
 from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.feeds import FollowGroups
 from aegis.protocol.groups import (
@@ -1767,5 +1767,24 @@ def test_the_orders_of_a_group_are_listed_newest_first_with_replies_and_missing_
         await office.refusals("no group", ListGroupOrders(group="h"))
         await office.restart(power_fails=True)
         assert await orders(office) == found
+
+    play(story)
+
+
+def test_a_list_of_orders_fits_into_a_reply_and_continues_behind_its_last_one() -> None:
+    async def story(office: Office) -> None:
+        await office.form(*THREE)
+        for _ in range(30):
+            await office.broadcast()
+            for each in THREE:
+                await office.ends(each, "é" * 20_000)
+        known: list[str] = []
+        more, before = True, None
+        while more:
+            page = await orders(office, limit=100, before=before)
+            assert json_size(to_plain(page)) < MAX_REPLY_BYTES
+            known += [each.broadcast_id for each in page.result]
+            more, before = page.more, known[-1]
+        assert len(known) == len({*known}) == 30
 
     play(story)

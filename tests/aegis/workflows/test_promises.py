@@ -13,6 +13,8 @@ import trio
 from aegis.errors import Forbidden, InvalidRequest, NotFound, StorageError, Unavailable
 from aegis.protocol.agent_states import AgentProgram
 from aegis.protocol.agents import CloseAgent, ResumeSession, SpawnForWorkflow
+from aegis.protocol.command import MAX_REPLY_BYTES, json_size
+from aegis.protocol.derived.wire import to_plain
 from aegis.protocol.feeds import FollowWorkflows, WorkflowsNews
 from aegis.protocol.groups import BroadcastToGroup, DissolveGroup, SpawnMixedGroup, WaitForAll
 from aegis.protocol.inboxes import MAX_BODY_CHARS, Deliver
@@ -2054,5 +2056,52 @@ def test_a_retry_begins_with_no_step_and_a_resumed_one_runs_again() -> None:
         await office.passes(1)
         await office.retry(id_)
         assert (await steps(office, id_)).result == []
+
+    play(story)
+
+
+def test_a_list_of_steps_fits_into_a_reply_and_continues_behind_its_last_one() -> None:
+    async def story(office: Office) -> None:
+        id_ = await office.run()
+        for number in range(150):
+            await office.calls(id_, f"{number}", name="a", key=f"{number}")
+            await office.does(id_, f"{number}", value("\x1b" * 2_000))
+        for is_over in (False, True):
+            if is_over:
+                await office.returns(id_)
+                await office.passes(1)
+            known: list[int] = []
+            more = True
+            while more:
+                page = await steps(office, id_, after=len(known), limit=500)
+                assert page.total == 150
+                assert json_size(to_plain(page)) < MAX_REPLY_BYTES
+                known += [each.number for each in page.result]
+                more = page.more
+            assert known == [*range(1, 151)]
+
+    play(story)
+
+
+def test_the_steps_of_a_run_of_before_tables_are_listed_without_times() -> None:
+    async def story(office: Office) -> None:
+        recorded = json.loads((RECORDINGS / "workflows_before_tables.json").read_text())
+        await office.stop()
+        office.disk = office.disk_with(
+            {path: text.encode() for path, text in recorded["files"].items()}
+        )
+        await office.start()
+        await office.passes(20)
+        listed = 0
+        for each in recorded["runs"].values():
+            info = await office.show(each["info"]["workflow_id"])
+            if info.status == "completed":
+                found = await steps(office, info.workflow_id)
+                assert found.total == info.calls
+                assert {(e.state, e.started, e.ended) for e in found.result} <= {
+                    (state, None, None) for state in ("completed", "failed", "cancelled")
+                }
+                listed += found.total
+        assert listed == 3
 
     play(story)
