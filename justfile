@@ -96,6 +96,10 @@ bench *arguments:
 docs:
     {{ run }} pytest -q tests/test_docs.py tests/aegis/protocol/derived/test_document.py
 
+# Bundle the web page, after a change of its sources. Start the daemon again afterwards.
+page:
+    @{{ run }} python .ci/hatch_build.py
+
 # Make the pictures in docs/images anew, the moving one too: look at each before you commit it.
 pictures:
     AEGIS_PICTURES=1 {{ run }} pytest -q tests/web/test_every_view.py tests/e2e/test_moving_picture.py -k picture

@@ -30,6 +30,10 @@ NEW_RECORDS = 20
 IDLE_S = 5.0
 FRAMES = """() => { window.frames = 0; const count = () => { frames++;
 requestAnimationFrame(count); }; requestAnimationFrame(count); }"""
+ROWS = """new MutationObserver((_, watching) => {
+if (!document.querySelector('.rail .item')) return;
+window.rowsAt = performance.now(); watching.disconnect();
+}).observe(document, { childList: true, subtree: true });"""
 ECHO = """key => new Promise(done => { const { term } = app.current, begin = performance.now();
 const row = term.buffer.active.cursorY, wait = term.onCursorMove(() => { wait.dispose();
 done(performance.now() - begin); }); term.input(key); })"""
@@ -48,10 +52,11 @@ def opened(browser: Browser, daemon: DaemonProcess, name: str) -> Window:
     return window
 
 
-def first_paint_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, float]:
-    """Median of the first contentful paint, and the largest layout shift."""
+def first_paint_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, float, float]:
+    """Medians of the first contentful paint and of the rail's rows; the largest layout shift."""
     window = log_in(browser, daemon)
-    paints, shifts = [], []
+    window.page.add_init_script(ROWS)
+    paints, rows, shifts = [], [], []
     for _ in range(7):
         window.page.reload()
         window.wait_live()
@@ -61,6 +66,7 @@ def first_paint_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, floa
                 "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             )
         )
+        rows.append(window.page.evaluate("window.rowsAt"))
         shifts.append(
             window.page.evaluate(
                 """() => new Promise(done => { let sum = 0; new PerformanceObserver(list => {
@@ -69,7 +75,7 @@ def first_paint_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, floa
             )
         )
     window.context.close()
-    return statistics.median(paints), max(shifts)
+    return statistics.median(paints), statistics.median(rows), max(shifts)
 
 
 def flood(browser: Browser, daemon: DaemonProcess) -> tuple[float, float, float]:
@@ -105,12 +111,12 @@ def many_pages(browser: Browser, daemon: DaemonProcess) -> tuple[float, float]:
     return share, statistics.median(calls) * 1000
 
 
-def idle_overview(browser: Browser, daemon: DaemonProcess) -> tuple[float, float]:
-    """Percent of a core of the daemon, and of the page, with an idle overview of terminals."""
+def idle_home(browser: Browser, daemon: DaemonProcess) -> tuple[float, float]:
+    """Percent of a core of the daemon, and of the page, with an idle home with terminals."""
     for number in range(TERMINALS):
         daemon.call("term_spawn", name=f"t{number}")
     window = log_in(browser, daemon)
-    window.wait("total => document.querySelectorAll('a.row').length >= total", TERMINALS)
+    window.wait("total => document.querySelectorAll('.rail .item').length >= total", TERMINALS)
     time.sleep(5)
     session = window.context.new_cdp_session(window.page)
     session.send("Performance.enable")
@@ -150,7 +156,7 @@ def echo_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, float]:
 
 
 SCROLL = """async () => {
-const { list } = app.current, gaps = [];
+const list = document.querySelector('.blocks'), gaps = [];
 let last = performance.now();
 for (let at = 0; at < list.scrollHeight; at += 400) {
   list.scrollTop = at;
@@ -167,7 +173,7 @@ def ledger_ms(browser: Browser, daemon: DaemonProcess) -> tuple[float, float, fl
         daemon.call("term_run", name="ledger", cmd="true")
     window = opened(browser, daemon, "ledger")
     window.wait(
-        """async total => { if (app.current.records.size < total) await app.current.older();
+        """async total => { if (app.current.records.size < total) await app.current.ledger.older();
         return app.current.records.size >= total; }""",
         RECORDS,
     )
@@ -200,18 +206,19 @@ def measure() -> list[Row]:
             for name in ("flood", "crowd", "echo", "ledger"):
                 daemon.call("term_spawn", name=name)
             with chromium() as browser:
-                paint, shift = first_paint_ms(browser, daemon)
+                paint, rows, shift = first_paint_ms(browser, daemon)
                 took, frames, used = flood(browser, daemon)
                 page_ms, bare_ms = echo_ms(browser, daemon)
                 usual_ms, longest_ms, row_ms = ledger_ms(browser, daemon)
                 share, call_ms = many_pages(browser, daemon)
-                idle_daemon, idle_page = idle_overview(browser, daemon)
+                idle_daemon, idle_page = idle_home(browser, daemon)
         finally:
             daemon.stop()
     return [
-        ("Page: first paint, ms", paint, "median of reloads, goal ≤ 300"),
+        ("Page: first paint, ms", paint, "median of reloads, goal ≤ 150"),
+        ("  until the rail has its rows, ms", rows, "goal ≤ 400"),
         ("  layout shift", shift, "largest, goal ≤ 0.01"),
-        ("Page: 6 MB flood, s", took, "goal ≤ 3"),
+        ("Page: 6 MB flood, s", took, "goal ≤ 2"),
         ("  frames a second", frames, "goal ≥ 45"),
         ("  CPU of the daemon, s", used, "goal ≤ 0.4"),
         ("Page: echo of a key over the bare stream, ms", page_ms - bare_ms, "goal ≤ 10"),
@@ -220,7 +227,7 @@ def measure() -> list[Row]:
         ("  work for a new command, ms", row_ms, "with its bytes, goal ≤ 16"),
         (f"{PAGES} pages on one flood: CPU of the daemon, cores", share, ""),
         ("  a call meanwhile, ms", call_ms, "median"),
-        (f"Overview of {TERMINALS} terminals, idle: daemon, % of a core", idle_daemon, "goal ≤ 1"),
+        (f"Home with {TERMINALS} terminals, idle: daemon, % of a core", idle_daemon, "goal ≤ 1"),
         ("  the page, % of a core", idle_page, "goal ≤ 2"),
     ]
 

@@ -23,7 +23,7 @@ def dialog(window: Window, name: str) -> Locator:
 
 
 def address_in(box: Locator) -> str:
-    text: str = box.get_by_label("Address").inner_text()
+    text: str = box.get_by_role("textbox", name="Address").input_value()
     return text
 
 

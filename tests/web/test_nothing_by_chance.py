@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.harness import DaemonProcess
 from tests.resources.waiting import until
-from tests.web.browser import PHONE, Window, address, log_in, needs_chromium, open_window
+from tests.web.browser import Window, address, log_in, needs_chromium, open_window
 from tests.web.studio import Studio
 from tests.web.wire import TO_BROWSER, TO_DAEMON, Wire, wire_to
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
-
-MOVED = "document.querySelector('.ask.moved')"
-RESTED = f"!{MOVED}"
 
 
 @pytest.fixture
@@ -32,89 +29,6 @@ def over(wire: Wire, browser: Browser, daemon: DaemonProcess) -> Window:
     window = open_window(browser, re.sub(r":\d+/", f":{wire.port}/", address(daemon), count=1))
     window.wait_live()
     return window
-
-
-def card(window: Window, handle: str) -> Locator:
-    """The open or settled request of an agent."""
-    return window.page.locator(".ask", has=window.page.get_by_text(handle, exact=True))
-
-
-def two_requests(studio: Studio, window: Window) -> tuple[str, str]:
-    """Have two agents ask; return their handles, that of the upper request first."""
-    one = studio.spawn("ASK touch one\nSAY end")
-    expect(card(window, one)).to_have_count(1)
-    two = studio.spawn("ASK rm -rf precious\nSAY end")
-    expect(card(window, two)).to_have_count(1)
-    card(window, one).scroll_into_view_if_needed()
-    window.wait(RESTED)
-    return one, two
-
-
-def deny(studio: Studio, handle: str) -> None:
-    """Answer the request of an agent from another place."""
-    [request] = [each for each in open_requests(studio) if each["handle"] == handle]
-    studio.call("request_answer", id=request["id"], digest=request["digest"], answer="deny")
-
-
-def open_requests(studio: Studio) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = studio.call("request_list")["requests"]
-    return found
-
-
-def is_open(studio: Studio, handle: str) -> bool:
-    return handle in [each["handle"] for each in open_requests(studio)]
-
-
-def centre(button: Locator) -> tuple[float, float]:
-    box = button.bounding_box()
-    assert box is not None
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def test_a_request_that_is_answered_under_the_pointer_leaves_its_place_to_no_other(
-    studio: Studio, browser: Browser
-) -> None:
-    window = log_in(browser, studio.daemon)
-    one, two = two_requests(studio, window)
-    at = centre(card(window, one).get_by_role("button", name="Allow once"))
-    below = card(window, two).bounding_box()
-    window.page.mouse.move(*at)
-    deny(studio, one)
-    expect(card(window, one)).to_contain_text("answered by")
-    window.wait(RESTED)
-    window.page.mouse.click(*at)
-    assert card(window, two).bounding_box() == below
-    window.page.mouse.move(1, 1)
-    expect(card(window, one)).to_have_count(0)
-    assert is_open(studio, two)
-    deny(studio, two)
-    expect(card(window, two)).to_have_count(0)
-    window.check()
-
-
-def test_a_request_that_moves_under_a_finger_takes_no_tap_for_a_moment(
-    studio: Studio, browser: Browser
-) -> None:
-    window = log_in(browser, studio.daemon, PHONE)
-    one, two = two_requests(studio, window)
-    at = centre(card(window, one).get_by_role("button", name="Allow once"))
-    # The moment passes by this clock: a busy machine may take longer to tap. Both cards were shown
-    # long before it stops.
-    window.page.evaluate(
-        "() => { const now = performance.now() + 1000; performance.now = () => now; }"
-    )
-    deny(studio, one)
-    expect(card(window, one)).to_have_count(0)
-    window.page.touchscreen.tap(*at)
-    expect(window.page.locator("#toasts")).to_contain_text("moved just now")
-    assert is_open(studio, two)
-    # The page looks for cards that moved now and then: before its next look, none counts as moved.
-    window.wait(MOVED)
-    window.page.evaluate("delete performance.now")
-    window.wait(RESTED)
-    card(window, two).get_by_role("button", name="Deny").tap()
-    until(lambda: not is_open(studio, two), "the second tap answers")
-    window.check()
 
 
 def test_a_stall_before_the_hello_does_not_log_the_page_out(
@@ -230,22 +144,4 @@ def test_what_is_written_outlives_other_pages_and_a_reload(
     window.wait_live()
     expect(goals.locator("pre")).to_have_text("- ten minutes of work")
     expect(goals.get_by_role("textbox")).to_have_count(0)
-    window.check()
-
-
-@pytest.mark.parametrize("size", [None, PHONE], ids=["desk", "phone"])
-def test_the_whole_of_a_long_command_is_above_the_buttons_that_allow_it(
-    studio: Studio, browser: Browser, size: object
-) -> None:
-    window = log_in(browser, studio.daemon, *([] if size is None else [PHONE]))
-    words = " ".join(f"word{number}" for number in range(300))
-    handle = studio.spawn(f"ASK echo {words} ; rm -rf precious\nSAY end")
-    shown = card(window, handle).locator("pre")
-    expect(shown).to_contain_text("rm -rf precious")
-    allow = card(window, handle).get_by_role("button", name="Allow once")
-    assert shown.evaluate("each => each.scrollHeight <= each.clientHeight + 1")
-    text, button = shown.bounding_box(), allow.bounding_box()
-    assert text is not None
-    assert button is not None
-    assert text["y"] + text["height"] <= button["y"]
     window.check()

@@ -1,4 +1,4 @@
-"""Notices of the page: while it is hidden, while it is closed, and what its worker does with them."""
+"""Notices of the page while it is hidden or closed, its worker, and its installation."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ POINT = bytes.fromhex(
 )
 
 
+def allow(window: Window) -> None:
+    window.context.grant_permissions(["notifications"], origin=window.origin)
+    window.wait("Notification.permission === 'granted'")
+
+
 def test_the_page_can_be_installed(daemon: DaemonProcess, browser: Browser) -> None:
     window = log_in(browser, daemon, PHONE)
     window.page.evaluate("navigator.serviceWorker.ready.then(worker => worker.scope)")
@@ -60,7 +65,7 @@ def test_a_request_notifies_and_is_withdrawn_when_it_is_answered(
     studio: Studio, browser: Browser
 ) -> None:
     window = log_in(browser, studio.daemon, PHONE)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     window.page.evaluate(HIDE)
     studio.spawn("ASK touch x", handle="ada")
     window.wait_until(lambda: bool(window.page.evaluate(SHOWN)), "a notification")
@@ -76,7 +81,7 @@ def test_a_message_notifies_only_where_that_is_chosen_and_hides_its_contents(
     studio: Studio, browser: Browser
 ) -> None:
     window = log_in(browser, studio.daemon)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     page = window.page
     window.go("/settings")
     notices = page.get_by_role("group", name="Notifications", exact=True)
@@ -94,7 +99,7 @@ def test_nobody_is_notified_who_looks_or_has_not_allowed_it(
     studio: Studio, browser: Browser
 ) -> None:
     looks, forbids = log_in(browser, studio.daemon), log_in(browser, studio.daemon)
-    looks.context.grant_permissions(["notifications"], origin=looks.origin)
+    allow(looks)
     forbids.page.evaluate(HIDE)
     studio.spawn("ASK touch y", handle="bob")
     for window in (looks, forbids):
@@ -111,7 +116,7 @@ def subscriptions(studio: Studio) -> list[dict[str, Any]]:
 
 def test_a_browser_subscribes_chooses_and_unsubscribes(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon, PHONE)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     window.page.add_init_script(PUSH.replace("POINT", str(list(POINT))))
     window.page.reload()
     window.go("/settings")
@@ -138,7 +143,7 @@ def test_a_browser_subscribes_chooses_and_unsubscribes(studio: Studio, browser: 
 
 def test_a_refused_subscription_says_why(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     script = PUSH.replace("POINT", str(list(POINT))).replace("https://push.example.net", "http://x")
     window.page.add_init_script(script)
     window.page.reload()
@@ -190,7 +195,7 @@ def test_the_worker_shows_replaces_and_closes_what_is_pushed(
     studio: Studio, browser: Browser
 ) -> None:
     window = log_in(browser, studio.daemon)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     pushes = Pushes(window)
     window.page.goto("about:blank")  # the page is closed
     pushes.send({**NOTICE, "go": "#/a/ann"})
@@ -205,7 +210,7 @@ def test_the_worker_shows_replaces_and_closes_what_is_pushed(
 
 def test_the_worker_is_silent_while_the_page_is_looked_at(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon)
-    window.context.grant_permissions(["notifications"], origin=window.origin)
+    allow(window)
     pushes = Pushes(window)
     pushes.send(NOTICE)
     window.page.wait_for_timeout(300)

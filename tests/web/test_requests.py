@@ -86,7 +86,7 @@ def test_alike_ones_are_one_row_and_answered_together(
     other = studio.spawn("ASK git push\nSAY end")
     window = log_in(browser, studio.daemon, form)
     expect(rows(window)).to_have_count(2)
-    expect(rows(window).first).to_contain_text("3 ×")
+    expect(rows(window).first).to_contain_text("3 \u00d7")
     expect(rows(window).first).to_contain_text("pytest -q")
     window.page.wait_for_timeout(GUARD_MS)
     window.page.get_by_role("button", name="Allow 3: pytest -q").click()
@@ -140,7 +140,10 @@ def test_a_held_key_and_a_second_click_answer_once(studio: Studio, browser: Brow
     for _ in range(5):
         window.page.keyboard.down("n")  # all but the first are repetitions
     window.page.keyboard.up("n")
-    left = lambda: sum(is_open(studio, each) for each in handles)  # noqa: E731
+
+    def left() -> int:
+        return sum(is_open(studio, each) for each in handles)
+
     until(lambda: left() == 2, "one is answered")
     window.page.wait_for_timeout(GUARD_MS)
     rows(window).nth(1).get_by_role("button", name="Deny").dblclick()
@@ -324,6 +327,18 @@ def test_a_form_is_filled_by_its_schema(
     window.check()
 
 
+def test_the_page_of_an_agent_has_its_request_open(studio: Studio, browser: Browser) -> None:
+    handle = studio.spawn("ASK touch here\nSAY end")
+    window = log_in(browser, studio.daemon)
+    window.go(f"/a/{handle}")
+    whole = window.page.get_by_role("region", name="The whole command")
+    expect(whole).to_contain_text("touch here")
+    window.page.wait_for_timeout(GUARD_MS)
+    window.page.get_by_role("button", name="Allow", exact=True).click()
+    studio.has_outcomes(handle, "completed")
+    window.check()
+
+
 def test_a_form_is_declined(studio: Studio, browser: Browser) -> None:
     handle = studio.spawn(f"FORM {json.dumps(SCHEMA)}")
     window = log_in(browser, studio.daemon)
@@ -406,10 +421,11 @@ def test_a_change_is_shown_as_lines_with_all_that_the_input_has(
 
     text = shown({**CHANGE, "replace_all": True})
     assert "a.py" in text
-    assert re.search(r"one\s+−\s*two\s+\+\s*three", text), text
+    assert re.search("one\\s+\u2212\\s*two\\s+\\+\\s*three", text), text
     assert '"replace_all": true' in text
     assert "rm -rf /" in shown({**CHANGE, "new_string": "x\n" * 5_000 + "rm -rf /"})
-    assert "rm -rf /" in shown({"file_path": "b.sh", "content": f"true {' ' * 900}; rm -rf /"}, "Write")
+    content = f"true {' ' * 900}; rm -rf /"
+    assert "rm -rf /" in shown({"file_path": "b.sh", "content": content}, "Write")
     assert "secret" in shown({"deep": {"er": ["secret"]}}, "mcp__shop__order")
     window.check()
 
@@ -502,9 +518,7 @@ def test_one_that_moves_under_a_finger_takes_no_tap_for_a_moment(
     one, two = two_requests(studio, window)
     at = centre(row(window, one).get_by_role("button", name="Allow"))
     # The moment passes by this clock: a busy machine may take longer to tap.
-    window.page.evaluate(
-        "() => { const now = performance.now(); performance.now = () => now; }"
-    )
+    window.page.evaluate("() => { const now = performance.now(); performance.now = () => now; }")
     deny(studio, one)
     expect(row(window, one)).to_have_count(0)
     window.page.touchscreen.tap(*at)
@@ -598,8 +612,8 @@ def test_a_full_home_is_one_screen(studio: Studio, browser: Browser) -> None:
     assert window.page.evaluate(f"{page}.scrollHeight <= {page}.clientHeight")
     # One stop of the Tab key for all rows.
     rows(window).first.get_by_role("button").first.focus()
-    stops = "[...document.querySelectorAll('.asks button')].filter(each => each.tabIndex === 0).length"
-    assert window.page.evaluate(stops) <= 3
+    stops = "[...document.querySelectorAll('.asks button')].map(each => each.tabIndex)"
+    assert window.page.evaluate(stops).count(0) <= 3
     window.page.get_by_role("radio", name="Questions").click()
     expect(rows(window).first).to_contain_text("Really")
     window.page.get_by_role("button", name="Show 6 more").click()

@@ -1,4 +1,4 @@
-"""What a person does with terminals, workspaces and nodes on the page, on a desk and on a phone."""
+"""A person's actions on terminals and workspaces on the page, on a desk and on a phone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def press(box: Locator, name: str) -> None:
 
 
 def info(daemon: DaemonProcess, name: str) -> dict[str, Any] | None:
-    """What the daemon says of an open terminal."""
+    """Return the daemon's description of an open terminal."""
     found = daemon.call("term_list")["result"]
     return next((dict(each) for each in found if each["name"] == name), None)
 
@@ -366,11 +366,11 @@ def test_a_tab_is_renamed_and_a_link_is_shared(
     press(box, "Rename")
     expect(window.page.get_by_role("heading", name="Long build")).to_be_visible()
     choose(window, terminal.name, "Share a read-only link")
-    box = dialog(window, "Read-only link")
+    box = dialog(window, f"Share Terminal {terminal.name}")
     box.get_by_label("For whom").fill("grace")
     box.get_by_label("Ends after").select_option("1 hour")
     press(box, "Make the link")
-    link = box.get_by_role("textbox", name="Link")
+    link = dialog(window, f"Link to Terminal {terminal.name}").get_by_label("Address")
     expect(link).to_have_value(re.compile("/#v="))
     guest = open_window(browser, link.input_value(), form)
     guest.wait("() => globalThis.app?.current?.cursor != null")
@@ -425,8 +425,12 @@ def test_one_command_is_run_on_several_terminals(
     daemon.call("term_run", name=three.name, cmd="sleep 1000", until="started")
     two.run("cd /")
     window = log_in(browser, daemon, form)
-    window.go("/terminals")
-    window.page.get_by_role("button", name="Run on several").click()
+    if form is PHONE:
+        window.go("/more")
+        window.page.locator("main").get_by_role("link", name="Run on several terminals").click()
+    else:
+        window.go("/terminals")
+        window.page.get_by_role("button", name="Run on several").click()
     page = window.page.locator("main")
     for each in (one, two, three):
         page.get_by_label(each.name, exact=False).check()
@@ -554,7 +558,7 @@ def test_two_terminals_are_side_by_side_and_the_palette_acts_on_the_active_one(
     until(lambda: (info(daemon, two.name) or {})["state"] == "running", "it was typed there")
     assert commands(daemon, one.name) == []
     window.page.keyboard.press("Control+Shift+P")
-    window.page.get_by_label("Go to or do").last.fill(f"interrupt {two.name}")
+    window.page.get_by_role("combobox", name="Go to or do").fill(f"interrupt {two.name}")
     window.page.get_by_role("option", name=f"Interrupt: {two.name}").click()
     until(lambda: (info(daemon, two.name) or {})["state"] == "idle", "it was interrupted")
     window.page.keyboard.press("Control+k")  # a key of the program, inside of a terminal

@@ -82,7 +82,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scratch
 
 
-def check(compiler: Path, root: Path, name: str, files: list[str], libraries: list[str]) -> list[str]:
+def check(
+    compiler: Path, root: Path, name: str, files: list[str], libraries: list[str]
+) -> list[str]:
     """Return the errors."""
     document = {"compilerOptions": {**OPTIONS, "lib": libraries}, "include": files}
     configuration = root / f"{name}.json"

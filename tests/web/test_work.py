@@ -275,6 +275,25 @@ def test_what_is_written_outlives_a_reload_and_is_discarded_only_after_a_questio
     window.check()
 
 
+def test_a_section_that_is_removed_while_one_writes_in_it_is_not_lost(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.plan.write_text(f"{studio.plan.read_text()}\n## Short\n\nlived\n")
+    window = log_in(browser, studio.daemon)
+    window.go("/c/plan")
+    short = part(window, "Short")
+    short.get_by_role("button", name="Edit").click()
+    short.get_by_role("textbox").fill("still here")
+    studio.plan.write_text(studio.plan.read_text().partition("\n## Short")[0])
+    expect(short.get_by_role("alert")).to_contain_text("removed this section")
+    expect(short.get_by_role("textbox")).to_have_value("still here")
+    short.get_by_role("button", name="Save").click()
+    expect(short).to_contain_text("still here")
+    expect(short.get_by_role("textbox")).to_have_count(0)
+    assert "## Short\n\nstill here" in studio.plan.read_text()
+    window.check()
+
+
 def test_the_editor_continues_lists_indents_and_marks(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon)
     window.go("/c/plan")
@@ -351,8 +370,10 @@ def test_the_history_has_who_wrote_what_and_a_canvas_is_followed(
     expect(window.page.get_by_role("button", name="Following")).to_be_visible()
     write_as_ada(studio, "- for the follower")
     until(
-        lambda: any(each["sender"].startswith("canvas:plan")
-                    for each in studio.call("inbox_read")["messages"]),
+        lambda: any(
+            each["sender"].startswith("canvas:plan")
+            for each in studio.call("inbox_read")["messages"]
+        ),
         "a message about the change",
     )
     window.page.get_by_role("button", name="Following").click()
@@ -457,8 +478,10 @@ def test_a_run_is_cancelled_resumed_and_retried(studio: Studio, browser: Browser
     id_ = studio.release("1.3")
     window = log_in(browser, studio.daemon)
     window.go(f"/w/{id_}")
-    state = lambda: studio.call("workflow_status", workflow_id=id_)["status"]  # noqa: E731
     head = window.page.locator(".head")
+
+    def state() -> str:
+        return str(studio.call("workflow_status", workflow_id=id_)["status"])
 
     def cancel() -> None:
         window.page.get_by_role("button", name="Cancel").click()
@@ -637,8 +660,11 @@ def test_one_message_goes_to_several_inboxes(
     dialog.get_by_label("Message").fill("SAY all of you")
     dialog.get_by_role("button", name="Send").click()
     expect(note(window, "Sent to 3 inboxes")).to_be_visible()
-    for handle in handles:
-        until(lambda name=handle: "all of you" in "".join(studio.texts(name)), "it gets it")
+
+    def has_it(handle: str) -> bool:
+        return "all of you" in "".join(studio.texts(handle))
+
+    until(lambda: all(map(has_it, handles)), "both agents get it")
     assert [each["body"] for each in studio.inbox(other)] == ["SAY all of you"]
     fits(window)
 

@@ -13,4 +13,5 @@ const sources = [];
 export const actions = source => { sources.push(source); };
 
 /** @returns {Action[]} */
-export const allActions = () => sources.flatMap(each => each()).filter(each => Boolean(each));
+export const allActions = () => /** @type {Action[]} */ (
+  sources.flatMap(each => each()).filter(each => each));

@@ -39,8 +39,10 @@ export function parsedDiff(text) {
   for (const line of text.split('\n')) {
     const sign = line[0];
     if (leftOld > 0 || leftNow > 0) { // inside a hunk each line is content, also "--- a/x"
-      if (sign === '+') { file.lines.push({ sign, text: line.slice(1), old: null, now: now++ }); leftNow--; continue; }
-      if (sign === '-') { file.lines.push({ sign, text: line.slice(1), old: old++, now: null }); leftOld--; continue; }
+      if (sign === '+') { file.lines.push({ sign, text: line.slice(1), old: null, now: now++ });
+        leftNow--; continue; }
+      if (sign === '-') { file.lines.push({ sign, text: line.slice(1), old: old++, now: null });
+        leftOld--; continue; }
       if (sign === '\\') continue;
       if (sign === ' ' || line === '') {
         file.lines.push({ sign: ' ', text: line.slice(1), old: old++, now: now++ });
@@ -55,13 +57,15 @@ export function parsedDiff(text) {
       if (file.lines.length || old > 1) {
         file.lines.push({ sign: '@', text: hunk[5], old: null, now: null });
       }
-    } else if (line.startsWith('diff --git ')) begin(bare(line.slice(11).split(/ (?="?b\/)/).at(-1)));
+    } else if (line.startsWith('diff --git ')) begin(bare(line.slice(11).split(/ (?="?b\/)/)
+      .at(-1)));
     else if (line.startsWith('--- ')) {
       if (!file || file.lines.length) begin('');
       if (line.slice(4) === '/dev/null') file.what = 'new';
       else file.path ||= bare(line.slice(4));
     } else if (line.startsWith('+++ ') && file) {
-      if (line.slice(4) === '/dev/null') file.what = 'deleted'; else file.path = bare(line.slice(4));
+      if (line.slice(4) === '/dev/null') file.what = 'deleted';
+        else file.path = bare(line.slice(4));
     } else if (line.startsWith('rename from ') && file) {
       file.what = 'renamed'; file.from = unquoted(line.slice(12));
     } else if (file && /^(Binary files |GIT binary patch)/.test(line)) file.what = 'binary';
@@ -80,7 +84,8 @@ export function edited(path, before, after, isCut = false) {
   while (head < was.length && head < is.length && was[head] === is[head]) head++;
   while (tail < was.length - head && tail < is.length - head
     && was.at(-1 - tail) === is.at(-1 - tail)) tail++;
-  const add = (sign, list) => list.forEach(text => shown.push({ sign, text, old: null, now: null }));
+  const add = (sign, list) => list.forEach(text => shown.push({ sign, text, old: null,
+    now: null }));
   add(' ', is.slice(Math.max(0, head - CONTEXT), head));
   add('-', was.slice(head, was.length - tail));
   add('+', is.slice(head, is.length - tail));
@@ -97,7 +102,8 @@ export function changesIn(input) {
         String(each.new_string ?? ''), each.truncated));
   }
   if (typeof input.old_string === 'string' || typeof input.new_string === 'string') {
-    return [edited(path, String(input.old_string ?? ''), String(input.new_string ?? ''), input.truncated)];
+    return [edited(path, String(input.old_string ?? ''), String(input.new_string ?? ''),
+      input.truncated)];
   }
   if (typeof input.diff === 'string' || typeof input.patch === 'string') {
     return parsedDiff(String(input.diff ?? input.patch));
@@ -136,15 +142,17 @@ function File({ file, isOpen, onLine, below }) {
     renamed: `was ${file.from ?? ''}` }[file.what];
   return html`<details class="file" open=${open} onToggle=${event => setOpen(event.target.open)}>
     <summary><${Icon} of="right" /><bdi class="path" title=${file.path}>${file.path || 'text'}</bdi>
-      ${what && html`<span class="note cut">${what}</span>`}<${PlusMinus} files=${[file]} /></summary>
+      ${what && html`<span class="note cut">${what}</span>`}<${PlusMinus} files=${[file]}
+        /></summary>
     ${open && html`<${Lines} ...${{ file, onLine, below }} />`}</details>`;
 }
 
 function Lines({ file, onLine, below }) {
   const [isWhole, setWhole] = useState(false);
   const lines = isWhole ? file.lines : file.lines.slice(0, FIRST_LINES);
-  return html`<div class="lines" tabindex="0" role="region" aria-label=${`Change of ${file.path}`}>
-    <div class="lines-in">${lines.map(line => html`<${DiffLine} ...${{ file, line, onLine, below }} />`)}
+  return html`<div class="lines" tabindex="0" role="group" aria-label=${`Change of ${file.path}`}>
+    <div class="lines-in">${lines.map(line => html`<${DiffLine} ...${{ file, line, onLine, below }}
+      />`)}
     </div>${file.lines.length > lines.length && html`<button type="button" class="link pad"
       onClick=${() => setWhole(true)}>Show all ${file.lines.length} lines</button>`}
     ${file.isCut && html`<p class="note pad">The change is longer than what is kept.</p>`}</div>`;
@@ -156,7 +164,8 @@ function DiffLine({ file, line, onLine, below }) {
   const number = line.now ?? line.old, { sign, text } = line;
   const can = onLine && sign !== '@' && number !== null;
   return html`<div class="dline ${TONES[sign]}">
-      ${can ? html`<button type="button" class="n" aria-label=${`Comment on ${line.now === null ? 'old line' : 'line'} ${number} of ${file.path}`}
+      ${can ? html`<button type="button" class="n" aria-label=${`Comment on ${line.now === null
+        ? 'old line' : 'line'} ${number} of ${file.path}`}
         onClick=${() => onLine(file, line)}>${number}</button>`
         : number !== null && html`<span class="n">${number}</span>`}
       <span class="sign">${sign === '-' ? '−' : sign === '@' ? '⋯' : sign}</span>

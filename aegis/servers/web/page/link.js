@@ -1,4 +1,5 @@
 // The frames of docs/protocol.md over one WebSocket, which is made again when it is lost.
+import { inWords } from './words.js';
 
 const PING_MS = 15000;
 const PONG_MS = 6000;
@@ -11,7 +12,7 @@ export const CREDIT = 1 << 20;
 export class Failed extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
-    super(message);
+    super(inWords(message));
     this.code = code;
   }
 }
@@ -272,7 +273,7 @@ export class Stream {
       this.isOver = true;
       this.forget();
     }
-    this.handler.ended?.(frame);
+    this.handler.ended?.({ ...frame, message: frame.message && inWords(frame.message) });
   }
 
   bytes(cursor, data) {

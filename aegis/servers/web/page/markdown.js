@@ -25,7 +25,7 @@ const ALIASES = { 'c++': 'c', cpp: 'c', console: 'bash', shell: 'bash', shellses
 
 const parser = new MarkdownIt({ html: false, linkify: true });
 parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false }); // README.md and setup.py are no links
-const MOST_COLOURED = 20_000, MOST_CHARS = 200_000, MOST_TOKENS = 20_000;
+const MOST_COLOURED = 20_000, MOST_CHARS = 100_000, MOST_TOKENS = 20_000;
 const TAGS = { h1: 'h3', h2: 'h4', h3: 'h5', h4: 'h6', h5: 'h6', h6: 'h6' };
 const PLAIN = new Set(['p', 'ul', 'ol', 'li', 'blockquote', 'thead', 'tbody', 'tr', 'th', 'td',
   'em', 'strong', 's']);
@@ -43,12 +43,16 @@ export function coloured(code, name) {
     ._emitter.rootNode.children.map(walk);
 }
 
-/** A block of code with its language and a button. @param {{text: string, language?: string}} props */
+/**
+ * A block of code with its language and a button.
+ * @param {{text: string, language?: string}} props
+ */
 export function Code({ text, language = '' }) {
   const nodes = useMemo(() => coloured(text, language), [text, language]);
   return html`<figure class="code"><figcaption><span>${language || 'text'}</span>
     <${Copy} text=${text} label="Copy the code" /></figcaption>
-    <pre tabindex="0" role="region" aria-label="Code" dir="ltr"><code>${nodes}</code></pre></figure>`;
+    <pre tabindex="0" role="group" aria-label="Code"
+      dir="ltr"><code>${nodes}</code></pre></figure>`;
 }
 
 const isSafe = address => /^(https?:\/\/|mailto:)[^\s]/i.test(address);
@@ -64,7 +68,7 @@ function element(opening, children) {
   if (opening.hidden) return h(Fragment, null, children);
   if (tag === 'a') return linked(opening.attrGet('href') ?? '', children);
   if (tag === 'table') {
-    return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Table' },
+    return h('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Table' },
       h('table', null, children));
   }
   const name = TAGS[tag] ?? (PLAIN.has(tag) ? tag : 'span');

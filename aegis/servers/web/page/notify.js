@@ -1,5 +1,5 @@
 // Notifications while the page is open but not looked at; withdrawn once they are answered.
-import { computed, effect } from './lib.js';
+import { computed, effect, signal } from './lib.js';
 import { go, settings } from './place.js';
 import { asker, brief, verb } from './request/model.js';
 import { isReadOnly, loaded, mail, requests } from './store.js';
@@ -7,7 +7,7 @@ import { isReadOnly, loaded, mail, requests } from './store.js';
 export const isPossible = 'serviceWorker' in navigator && 'Notification' in globalThis
   && isSecureContext;
 const MOST_CHARS = 140;
-const shown = new Set();
+const shown = new Set(), changes = signal(0);
 /** @type {Promise<ServiceWorkerRegistration | null> | null} */
 let registering = null;
 
@@ -66,9 +66,10 @@ async function update(all) {
     for (const each of await registration.getNotifications({ tag })) each.close();
   }
   for (const [tag, { title, body, go: place }] of all) {
-    if (shown.has(tag)) continue;
-    shown.add(tag); // seen on the page, if it is looked at now
-    if (!isAllowed() || document.visibilityState === 'visible') continue;
+    // A person who looks at the page sees it there. One who allows it later gets it then.
+    if (shown.has(tag) || (document.visibilityState !== 'visible' && !isAllowed())) continue;
+    shown.add(tag);
+    if (document.visibilityState === 'visible') continue;
     const options = { body, tag, icon: '/icon.svg', data: { go: place } };
     await registration.showNotification(title, options);
   }
@@ -81,9 +82,13 @@ export function notifyOfRequests() {
     if (typeof data?.go === 'string' && data.go.startsWith('#/')) go(data.go.slice(2));
   });
   worker();
+  navigator.permissions?.query({ name: 'notifications' }).then(status => {
+    status.onchange = () => { changes.value += 1; };
+  }, () => {});
   let last = Promise.resolve();
   effect(() => {
     const all = wanted.value;
+    changes.value; // of the permission
     // Before the daemon has said what is open, nothing was answered.
     if (loaded.value.has('requests')) last = last.then(() => update(all)).catch(() => {});
   });

@@ -9,7 +9,9 @@ import { ended, KIND, outcomeOf, Search, whereOf } from './rest/find.js';
 import { ranked } from './rest/rank.js';
 import { asker, brief } from './request/model.js';
 import { agentState, RUN, terminalState } from './state.js';
-import { agents, canvases, groups, queues, requests, terminals, workflows } from './store.js';
+import {
+  agents, canvases, groups, loaded, queues, requests, terminals, workflows,
+} from './store.js';
 import { Button, State } from './ui.js';
 import { PAGES } from './views.js';
 
@@ -124,7 +126,8 @@ export function Palette({ onClose, isBeside = false }) {
   const [parts, setParts] = useState(0);
   // The actions of a part are known once it is loaded.
   useEffect(() => { loadAll().then(() => setParts(1), () => {}); }, []);
-  const all = useMemo(() => untracked(everything), [parts]);
+  // In the first moments of the page, lists are still coming.
+  const all = useMemo(() => untracked(everything), [parts, loaded.value]);
   const used = useMemo(() => stored.json(usedKey(), {}), []);
   const { finds, isBusy } = useFinds(text);
   const names = useMemo(

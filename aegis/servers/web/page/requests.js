@@ -1,7 +1,9 @@
 // Requests to a person: one line each, opened to the whole in place; alike ones are one row.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './lib.js';
-import { isReadOnly } from './store.js';
+import { isReadOnly, openRequests } from './store.js';
 import { Button, Choice, Icon, Time, useStill } from './ui.js';
+import { actions } from './actions.js';
+import { go } from './place.js';
 import { Body, useAnswer } from './request/body.js';
 import { Exact } from './request/exact.js';
 import { asker, brief, editsOf, grouped, isPlain, isPlan, isYesNo, verb } from './request/model.js';
@@ -166,3 +168,9 @@ export function RequestList({ list, isHere = false, most = 9, first = null,
     ${shown.length > most && html`<${Button} tone="ghost all" onClick=${() => setAll(!isAll)}
       >${isAll ? 'Show fewer' : `Show ${shown.length - most} more`}<//>`}</div>`;
 }
+
+actions(() => {
+  const [oldest] = openRequests.value;
+  return oldest && !isReadOnly.value ? [{ text: 'Answer the oldest request', group: 'Request',
+    words: 'allow deny permission', act: () => go(`home?request=${oldest.id}`) }] : [];
+});

@@ -238,7 +238,7 @@ export function useStream(name, args, handler, deps) {
 /** Call `listener(item)` for each begun, changed and ended command while the component is shown. */
 export function useCommands(listener, deps) {
   useEffect(() => {
-    const on = ({ detail }) => listener(detail);
+    const on = /** @param {any} event */ ({ detail }) => listener(detail);
     events.addEventListener('command', on);
     return () => events.removeEventListener('command', on);
   }, deps);

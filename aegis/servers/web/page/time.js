@@ -33,10 +33,12 @@ export function when(at) {
   return past < 0 && words !== 'now' ? `in ${words}` : words;
 }
 
+/** Return the clock of a moment, without its day. */
+export const clock = at =>
+  format('clock', { hour: '2-digit', minute: '2-digit' }).format(ms(at));
 /** Return the clock of a moment, with its day if that is not today. */
 export function clocked(at) {
-  const day = new Date(ms(at));
-  const time = format('clock', { hour: '2-digit', minute: '2-digit' }).format(day);
+  const day = new Date(ms(at)), time = clock(at);
   if (day.toDateString() === new Date(now.value).toDateString()) return time;
   return `${dated(day.getTime())}, ${time}`;
 }

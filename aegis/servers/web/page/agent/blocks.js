@@ -25,26 +25,30 @@ function textOfTurn(fold, seq) {
 function Caption({ who, at, hint, text, label }) {
   return html`<header class="caption"><bdi class="name">${who}</bdi><${Time} at=${at} isClock />
     ${hint && html`<span class="note cut">${hint}</span>`}<span class="gap"></span>
-    <${Button} small tone="ghost" icon="copy" label=${label} onClick=${() => copy(text())} /></header>`;
+    <${Button} small tone="ghost" icon="copy" label=${label} onClick=${() => copy(text())}
+      /></header>`;
 }
 
 const senderOf = who => who === 'human' ? 'You' : who;
 
 function Mail({ block }) {
   const { who, text, task, status } = block;
-  const hint = block.hint || [task && `task ${task}`, status === 'error' && 'failed'].filter(Boolean).join(', ');
+  const hint = block.hint || [task && `task ${task}`, status === 'error'
+    && 'failed'].filter(Boolean).join(', ');
   return html`<article class=${`msg ${who === 'human' ? 'you' : 'from'}`} data-seq=${block.seq}>
     <${Caption} who=${senderOf(who)} at=${block.at} hint=${hint} text=${() => text}
       label=${`Copy the message of ${senderOf(who)}`} />
     <${Text}>${text}<//><${Images} images=${block.images} /></article>`;
 }
 
-const STEP = { completed: ['done', 'done'], in_progress: ['works', 'in progress'], pending: ['idle', 'to do'] };
+const STEP = { completed: ['done', 'done'], in_progress: ['works', 'in progress'], pending: ['idle',
+  'to do'] };
 
 /** @param {{steps: {text: string, status: string}[]}} props */
 export const PlanList = ({ steps }) => html`<ol class="plan">${steps.map(each => html`
   <li class=${each.status}><${State} of=${(STEP[each.status] ?? STEP.pending)[0]} quiet />
-    <span dir="auto"><span class="hidden">${(STEP[each.status] ?? STEP.pending)[1]}: </span>${each.text}
+    <span dir="auto"><span class="hidden">${(STEP[each.status]
+      ?? STEP.pending)[1]}: </span>${each.text}
     </span></li>`)}</ol>`;
 
 function Note({ block, handle }) {
@@ -54,7 +58,8 @@ function Note({ block, handle }) {
   return html`<div class=${`remark ${tone}`} role="note" data-seq=${block.seq}>
     <p dir="auto">${text}${resets ? html`. It ends <${Time} at=${resets * 1000} />` : ''}</p>
     ${canSend && html`<p class="note">It is not sent again by
-      itself. <button type="button" class="link" onClick=${() => again(handle, block.turn)}>Send it again</button></p>`}
+      itself. <button type="button" class="link" onClick=${() => again(handle, block.turn)}>Send it
+        again</button></p>`}
     ${lines?.length > 0 && html`<${Fold} title=${`${lines.length} files`}><ul class="plain-list">
       ${lines.map(each => html`<li><code>${each}</code></li>`)}</ul><//>`}
     ${plan && html`<div class="plan-text"><${Text}>${plan}<//></div>`}</div>`;
@@ -104,9 +109,12 @@ export function Blocks({ fold, handle }) {
   };
   const one = block => kept(block.kind === 'steps' ? block.tools[0] : block,
     block.kind === 'steps' ? `${block.tools.map(each => each.rev)}` : block.rev,
-    () => block.kind === 'mail' ? html`<${Mail} key=${keyOf(block)} block=${block} rev=${block.rev} />`
-      : block.kind === 'note' ? html`<${Note} key=${keyOf(block)} ...${{ block, handle }} rev=${block.rev} />`
-        : html`<${Block} key=${keyOf(block)} ...${{ block: firstOf(block), handle, fold }} rev=${block.rev} />`);
+    () => block.kind === 'mail' ? html`<${Mail} key=${keyOf(block)} block=${block} rev=${block.rev}
+      />`
+      : block.kind === 'note' ? html`<${Note} key=${keyOf(block)} ...${{ block, handle }}
+        rev=${block.rev} />`
+        : html`<${Block} key=${keyOf(block)} ...${{ block: firstOf(block), handle, fold }}
+          rev=${block.rev} />`);
   const isLast = chunk => chunk === fold.chunks.at(-1);
   return fold.chunks.map(chunk => kept(chunk, `${chunk.rev}${isLast(chunk)}`, () => html`
     <div class=${isLast(chunk) ? 'talk-chunk last' : 'talk-chunk'} key=${chunk.key}>
@@ -114,4 +122,5 @@ export function Blocks({ fold, handle }) {
 }
 
 const keyOf = block => (block.tools?.[0] ?? block).key;
-const firstOf = block => block.kind === 'steps' ? { ...block, isFirst: block.tools[0].isFirst } : block;
+const firstOf = block => block.kind === 'steps' ? { ...block, isFirst: block.tools[0].isFirst }
+  : block;

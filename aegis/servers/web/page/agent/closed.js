@@ -15,7 +15,8 @@ export const closed = {
   },
   async read() {
     const { result } = await call('list_sessions', { closed: true });
-    all.value = new Map(result.filter(each => each.state === 'closed').map(each => [each.id, each]));
+    all.value = new Map(result.filter(each => each.state === 'closed').map(each => [each.id,
+      each]));
   },
 };
 

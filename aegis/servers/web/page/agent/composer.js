@@ -3,10 +3,11 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../
 import { draft } from '../drafts.js';
 import { at } from '../place.js';
 import { call } from '../store.js';
-import { Button, Link, Pick, Time, once, say, useIs } from '../ui.js';
+import { Button, Link, Pick, Time, say, useIs } from '../ui.js';
 import { AttachButton, Attachments, attach, pathsOf, takesFiles } from './files.js';
 import { handBack, interrupt, resume } from './dialogs.js';
-import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf, thinkingChoice } from './words.js';
+import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf,
+  thinkingChoice } from './words.js';
 
 const EMPTY = { text: '', files: [], key: '' };
 const COMMAND = /^\/([\w:.-]*)$/;
@@ -25,25 +26,40 @@ function useQueued(agent, fold, version) {
 }
 
 function Queued({ list }) {
-  return list.length > 0 && html`<ul class="queued" aria-label="Messages that wait">${list.map(each =>
-    html`<li key=${each.id}><span class="note">waits</span><bdi class="name">${each.sender === 'human'
-      ? 'You' : each.sender}</bdi><span class="cut" dir="auto" title=${each.body}>${each.body}</span>
+  return list.length > 0 && html`<ul class="queued"
+    aria-label="Messages that wait">${list.map(each =>
+    html`<li key=${each.id}><span class="note">waits</span><bdi
+      class="name">${each.sender === 'human'
+      ? 'You' : each.sender}</bdi><span class="cut" dir="auto"
+        title=${each.body}>${each.body}</span>
       <${Time} at=${each.timestamp} /></li>`)}</ul>`;
 }
 
-function Picks({ agent, details }) {
+function Picks({ agent, details, onRefused }) {
   const models = details?.models ?? [], { handle } = agent;
-  const set = change => once(() => call('agent_set', { handle, ...change }))();
+  // Not `once`: a second choice may come before the first one is answered.
+  const set = async change => {
+    try { await call('agent_set', { handle, ...change }); } catch (error) {
+      onRefused(); // the choice shows again what holds
+      say(error);
+    }
+  };
   const model = modelOf(models, agent.model), choice = modelChoice(models, agent.model);
   // The agent may call its model by a name that it does not list: then any choice is possible.
   const like = model ? [model] : models, efforts = [...new Set(like.flatMap(each => each.efforts))];
-  return html`${models.length > 0 && html`<${Pick} label="Model" value=${choice.value} of=${choice.of}
+  return html`${models.length > 0 && html`<${Pick} key="Model" label="Model" value=${choice.value}
+    of=${choice.of}
       onChange=${value => set({ model: value })} />`}
-    ${efforts.length > 0 && html`<${Pick} label="Effort" value=${agent.effort}
+    ${efforts.length > 0 && html`<${Pick} key="Effort" label="Effort" value=${agent.effort}
       of=${effortChoice(efforts, agent.effort)} onChange=${effort => set({ effort })} />`}
-    ${(like.some(each => each.sets_thinking) || agent.thinking) && html`<${Pick} label="Thinking" value=${agent.thinking}
-      of=${thinkingChoice(agent.thinking)} onChange=${thinking => thinking && set({ thinking })} />`}
-    ${agent.permission && html`<${Pick} label="Permission" value=${agent.permission} of=${PERMISSIONS}
+    ${(like.some(each => each.sets_thinking) || agent.thinking) && html`<${Pick} key="Thinking"
+      label="Thinking"
+      value=${agent.thinking}
+      of=${thinkingChoice(agent.thinking)} onChange=${thinking => thinking && set({ thinking })}
+        />`}
+    ${agent.permission && html`<${Pick} key="Permission" label="Permission"
+      value=${agent.permission}
+      of=${PERMISSIONS}
       onChange=${permission => set({ permission })} />`}`;
 }
 
@@ -53,16 +69,20 @@ function commandsFor(text, commands) {
   if (typed === undefined) return [];
   const names = each => [each.name, ...each.aliases].map(name => name.toLowerCase());
   const starts = commands.filter(each => names(each).some(name => name.startsWith(typed)));
-  const rest = commands.filter(each => !starts.includes(each) && each.name.toLowerCase().includes(typed));
+  const rest = commands.filter(each => !starts.includes(each) && each.name.toLowerCase()
+    .includes(typed));
   return [...starts, ...rest];
 }
 
 function Completion({ list, on, onPick, id }) {
   const box = useRef(null);
-  useLayoutEffect(() => { box.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }); }, [on]);
+  useLayoutEffect(() =>
+    { box.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }); },
+    [on]);
   return html`<ul ref=${box} class="completion" role="listbox" id=${id} aria-label="Commands">
     ${list.map((each, index) => html`<li key=${each.name} id=${`${id}-${index}`} role="option"
-      aria-selected=${index === on} onPointerDown=${event => { event.preventDefault(); onPick(each); }}>
+      aria-selected=${index === on} onPointerDown=${event => { event.preventDefault(); onPick(each);
+        }}>
       <code>/${each.name}</code>${each.hint && html`<span class="note">${each.hint}</span>`}
       <span class="note cut" dir="auto">${each.description}</span></li>`)}</ul>`;
 }
@@ -75,8 +95,10 @@ const placed = ({ status, position }) => status === 'landed' ? LANDED
 
 export function Composer({ agent, details, fold, version }) {
   const kept = draft(`a/${agent.id}`), value = { ...EMPTY, ...kept.value }, box = useRef(null);
-  const [sent, setSent] = useState(null), [why, setWhy] = useState(''), [isSending, setSending] = useState(false);
-  const [on, setOn] = useState(0), [isShut, setShut] = useState(false), isTouch = useIs('(pointer: coarse)');
+  const [sent, setSent] = useState(null), [why, setWhy] = useState(''), [isSending,
+    setSending] = useState(false);
+  const [refusals, setRefusals] = useState(0), [on, setOn] = useState(0), [isShut,
+    setShut] = useState(false), isTouch = useIs('(pointer: coarse)');
   const queued = useQueued(agent, fold, version), sending = useRef(false);
   const set = change => {
     const next = { ...EMPTY, ...kept.peek(), ...change };
@@ -86,7 +108,8 @@ export function Composer({ agent, details, fold, version }) {
   const onFiles = files => { setWhy(''); attach(files, setFiles); };
   const list = isShut ? [] : commandsFor(value.text, details?.commands ?? []);
   const { text, files } = value, isUploading = files.some(each => !each.path && !each.why);
-  const can = !isUploading && !files.some(each => each.why) && (text.trim() !== '' || files.length > 0);
+  const can = !isUploading && !files.some(each => each.why) && (text.trim() !== ''
+    || files.length > 0);
 
   useLayoutEffect(() => {
     const { current } = box;
@@ -102,7 +125,8 @@ export function Composer({ agent, details, fold, version }) {
     const take = event => {
       const { handle, turn, text: given } = event.detail;
       if (handle !== agent.handle) return;
-      const mine = fold.blocks.filter(each => each.kind === 'mail' && each.turn === turn).map(each => each.text);
+      const mine = fold.blocks.filter(each => each.kind === 'mail'
+        && each.turn === turn).map(each => each.text);
       set({ text: [kept.peek()?.text, given ?? mine.join('\n\n')].filter(Boolean).join('\n\n') });
       box.current?.focus();
     };
@@ -129,7 +153,8 @@ export function Composer({ agent, details, fold, version }) {
       setSent(receipt);
       setTimeout(() => setSent(now => now === receipt ? null : now), SENT_MS);
       if (receipt.notice) say(receipt.notice);
-    } catch (error) { setWhy(error.message); } finally { sending.current = false; setSending(false); }
+    } catch (error) { setWhy(error.message); } finally { sending.current = false; setSending(false);
+      }
   };
   const pick = each => { set({ text: `/${each.name} ` }); setOn(0); box.current.focus(); };
   const key = event => {
@@ -137,7 +162,8 @@ export function Composer({ agent, details, fold, version }) {
     if (list.length) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) { event.preventDefault(); setOn((on + step + list.length) % list.length); return; }
-      if (event.key === 'Escape') { event.preventDefault(); event.stopPropagation(); setShut(true); return; }
+      if (event.key === 'Escape') { event.preventDefault(); event.stopPropagation(); setShut(true);
+        return; }
       const isWhole = list[on] && text === `/${list[on].name}`;
       if (event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey && !isWhole)) {
         event.preventDefault();
@@ -150,28 +176,41 @@ export function Composer({ agent, details, fold, version }) {
     if (!event.repeat) send();
   };
   if (isOver(agent)) {
-    return html`<div class="composer over"><span class="note">This agent is closed. Its conversation is
-      kept.</span><span class="gap"></span><${Button} tone="main" onClick=${() => resume(agent.handle)}>Resume<//></div>`;
+    return html`<div class="composer over"><span class="note">This agent is closed. Its conversation
+      is
+      kept.</span><span class="gap"></span><${Button} tone="main"
+        onClick=${() => resume(agent.handle)}>Resume<//></div>`;
   }
   const busy = isBusy(agent) && !agent.taken_over, id = `commands-${agent.id}`;
-  const type = event => { set({ text: event.target.value, key: '' }); setShut(false); setOn(0); setSent(null); };
+  const type = event => { set({ text: event.target.value, key: '' }); setShut(false); setOn(0);
+    setSent(null); };
   return html`<${Queued} list=${queued} />
-    ${agent.taken_over && html`<div class="notice" role="status"><span>You have its conversation in <${Link}
-      to=${at('t', agent.taken_over.terminal)} class="link">${agent.taken_over.terminal}<//>. Messages
+    ${agent.taken_over && html`<div class="notice" role="status"><span>You have its conversation
+      in <${Link}
+      to=${at('t', agent.taken_over.terminal)} class="link">${agent.taken_over.terminal}<//>.
+        Messages
       wait.</span><${Button} small onClick=${() => handBack(agent.handle)}>Hand back<//></div>`}
-    <form class="composer" ...${takesFiles(onFiles)} onSubmit=${event => { event.preventDefault(); send(); }}>
+    <form class="composer" ...${takesFiles(onFiles)} onSubmit=${event => { event.preventDefault();
+      send(); }}>
       ${list.length > 0 && html`<${Completion} ...${{ list, on, id }} onPick=${pick} />`}
-      <textarea ref=${box} rows="1" dir="auto" aria-label=${`Write to ${agent.handle}`} value=${text}
-        aria-autocomplete="list" aria-controls=${list.length ? id : null} enterkeyhint=${isTouch ? 'enter' : 'send'}
+      <textarea ref=${box} rows="1" dir="auto" aria-label=${`Write to ${agent.handle}`}
+        value=${text}
+        aria-autocomplete="list" aria-controls=${list.length ? id : null} enterkeyhint=${isTouch
+          ? 'enter' : 'send'}
         aria-activedescendant=${list.length ? `${id}-${on}` : null}
-        placeholder=${busy ? 'Write: it is read after this turn' : 'Write a message, or / for a command'}
+        placeholder=${busy ? 'Write: it is read after this turn'
+          : 'Write a message, or / for a command'}
         onInput=${type} onKeyDown=${key}></textarea>
-      <${Attachments} list=${files} onRemove=${gone => setFiles(all => all.filter(each => each.id !== gone))} />
+      <${Attachments} list=${files} onRemove=${gone => setFiles(all => all.filter(each =>
+        each.id !== gone))} />
       ${why && html`<p class="why" role="alert" dir="auto">${why}</p>`}
       <div class="composer-foot"><${AttachButton} onFiles=${onFiles} />
-        <${Picks} agent=${agent} details=${details} /><span class="gap"></span>
+        <${Picks} key=${refusals} agent=${agent} details=${details}
+          onRefused=${() => setRefusals(refusals + 1)} /><span class="gap"></span>
         <span class="note sent" role="status">${sent && !text ? placed(sent) : ''}</span>
-        ${busy && html`<${Button} small icon="stop" label="Interrupt" onClick=${() => interrupt(agent.handle)}>
+        ${busy && html`<${Button} small icon="stop" label="Interrupt"
+          onClick=${() => interrupt(agent.handle)}>
           Interrupt<//>`}
-        <button class="btn main small" type="submit" disabled=${!can || isSending}>Send</button></div></form>`;
+        <button class="btn main small" type="submit" disabled=${!can
+          || isSending}>Send</button></div></form>`;
 }

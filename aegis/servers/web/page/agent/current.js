@@ -31,9 +31,11 @@ actions(() => {
   return [...local,
     moves && { text: `Find in the conversation (${handle})`, key: 'Ctrl F', act: moves.find, of },
     moves && { text: `About ${handle}: usage, files, plan`, act: moves.about, of },
-    ...(driven ? PERMISSIONS.map(([permission, words]) => ({ of, text: `Permission: ${words} (${handle})`,
+    ...(driven ? PERMISSIONS.map(([permission, words]) => ({ of,
+      text: `Permission: ${words} (${handle})`,
       act: () => call('agent_set', { handle, permission }) })) : []),
-    { text: 'Continue a conversation that began outside', act: () => open(Conversations), words: 'resume' },
+    { text: 'Continue a conversation that began outside', act: () => open(Conversations),
+      words: 'resume' },
     { text: 'Resume a closed agent', act: () => go('agents?show=closed') },
   ];
 });

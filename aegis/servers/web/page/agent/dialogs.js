@@ -2,9 +2,10 @@
 import { html, useEffect, useState } from '../lib.js';
 import { open } from '../overlay.js';
 import { at, beside, go, renamed } from '../place.js';
+import { ShareLink } from '../rest/access.js';
 import { call } from '../store.js';
 import {
-  Check, Choice, Copy, Field, Form, Input, Select, TextBox, confirm, money, say,
+  Check, Field, Form, Input, Select, TextBox, confirm, money, say,
 } from '../ui.js';
 import { closed } from './closed.js';
 import { isBusy, isOver } from './words.js';
@@ -32,7 +33,8 @@ function Fork({ agent, onClose }) {
     <p class="note">A new agent continues with a copy of this conversation.</p>
     <${Field} label="First message" note="Empty: it waits for you."><${TextBox} rows=${3}
       value=${prompt} onInput=${setPrompt} data-first /><//>
-    <${Field} label="Name" note="Empty: a name is made."><${Input} value=${name} onInput=${setName} /><//><//>`;
+    <${Field} label="Name" note="Empty: a name is made."><${Input} value=${name} onInput=${setName}
+      /><//><//>`;
 }
 
 function Budget({ agent, onClose }) {
@@ -41,7 +43,8 @@ function Budget({ agent, onClose }) {
   const act = () => call('agent_set', { handle: agent.handle, budget_usd: amount });
   return html`<${Form} title=${`Budget of ${agent.handle}`} verb="Set" act=${act} onClose=${onClose}
     disabled=${value.trim() === '' || !(amount >= 0)}>
-    <${Field} label="Budget in $" note=${`Spent so far: ${money(agent.usage?.cost_usd ?? 0) || '$0'}. Once
+    <${Field} label="Budget in $" note=${`Spent so far: ${money(agent.usage?.cost_usd ?? 0)
+      || '$0'}. Once
       it is spent no further turn begins, and you are asked.`}>
       <${Input} value=${value} onInput=${setValue} inputmode="decimal" data-first /><//><//>`;
 }
@@ -54,28 +57,8 @@ function ModelName({ agent, onClose }) {
     <${Input} value=${name} onInput=${setName} data-first /><//><//>`;
 }
 
-const SPANS = [['3600', '1 hour'], ['86400', '1 day'], ['604800', '1 week'], ['2592000', '30 days']];
-
-function Share({ agent, onClose }) {
-  const [span, setSpan] = useState('86400'), [label, setLabel] = useState(''), [url, setUrl] = useState('');
-  const act = async () => {
-    const { url: made } = await call('page_link', { view: `agent:${agent.handle}`, for_s: +span, label });
-    setUrl(made);
-    throw new Error(''); // the dialog stays, with the address
-  };
-  if (url) {
-    return html`<${Form} title=${`Link to ${agent.handle}`} verb="Done" act=${async () => {}}
-      onClose=${onClose}><p>Whoever has this address reads the transcript, and can change nothing.</p>
-      <p class="address"><input class="input mono" readonly aria-label="Address" value=${url} />
-      <${Copy} text=${url} label="Copy the address" /></p>
-      <p class="note">You can end it in Access.</p><//>`;
-  }
-  return html`<${Form} title=${`Share ${agent.handle}`} verb="Make the link" act=${act} onClose=${onClose}>
-    <p>A link that shows the transcript as it is written, and gives no right to change anything.</p>
-    <div class="field"><span class="label">It ends after</span><${Choice} label="It ends after" of=${SPANS}
-      value=${span} onChange=${setSpan} /></div>
-    <${Field} label="For whom"><${Input} value=${label} onInput=${setLabel} data-first /><//><//>`;
-}
+const Share = ({ agent, onClose }) => html`<${ShareLink} subject=${`agent:${agent.handle}`}
+  onClose=${onClose} />`;
 
 function Takeover({ agent, onClose }) {
   const [isNow, setNow] = useState(false), works = isBusy(agent);
@@ -83,7 +66,8 @@ function Takeover({ agent, onClose }) {
     const info = await call('agent_takeover', { handle: agent.handle, interrupt: isNow });
     if (info.taken_over) beside(at('t', info.taken_over.terminal));
   };
-  return html`<${Form} title=${`Take ${agent.handle} over`} verb="Take over" act=${act} onClose=${onClose}>
+  return html`<${Form} title=${`Take ${agent.handle} over`} verb="Take over" act=${act}
+    onClose=${onClose}>
     <p>You continue its conversation by hand, in its own program in a terminal. Messages to it wait
       until you hand it back.</p>
     ${works && html`<${Check} label="Stop the current turn now" value=${isNow} onChange=${setNow}
@@ -92,7 +76,8 @@ function Takeover({ agent, onClose }) {
 
 /** Rewind: first what would be set back, then the question. */
 function Rewind({ agent, turns, onClose }) {
-  const [turn, setTurn] = useState(String(turns.at(-1)?.turn ?? '')), [plan, setPlan] = useState(null);
+  const [turn, setTurn] = useState(String(turns.at(-1)?.turn ?? '')), [plan,
+    setPlan] = useState(null);
   const [why, setWhy] = useState('');
   const args = { handle: agent.handle, ...(turn && { turn: +turn }) };
   useEffect(() => {
@@ -109,14 +94,16 @@ function Rewind({ agent, turns, onClose }) {
   };
   const list = (title, files) => files.length > 0 && html`<h3>${title}</h3><ul class="plain-list">
     ${files.map(each => html`<li><code>${each}</code></li>`)}</ul>`;
-  return html`<${Form} wide title=${`Set files of ${agent.handle} back`} verb="Set back" tone="bad" act=${act}
+  return html`<${Form} wide title=${`Set files of ${agent.handle} back`} verb="Set back" tone="bad"
+    act=${act}
     onClose=${onClose} disabled=${!plan || plan.files.length === 0}>
     <${Field} label="To before the turn"><${Select} label="Turn" value=${turn} onChange=${setTurn}
       of=${turns.map(each => [String(each.turn), `${each.turn}: ${each.text.slice(0, 60)}`])} /><//>
     ${why && html`<p class="why" role="alert" dir="auto">${why}</p>`}
     ${!plan && !why && html`<p class="note" role="status">Looking which files…</p>`}
     ${plan && html`${plan.files.length === 0 && html`<p>No file would be set back.</p>`}
-      ${list('Would be set back', plan.files)}${list('Stay, as others changed them since', plan.left)}
+      ${list('Would be set back', plan.files)}${list('Stay, as others changed them since',
+        plan.left)}
       ${plan.unable.map(each => html`<p class="why" dir="auto">${each}</p>`)}
       <p class="note">What its shell commands did, and the conversation, stay.</p>`}<//>`;
 }
@@ -168,13 +155,14 @@ function purge(agent) {
 function restart(agent) {
   const act = () => call('agent_restart', { handle: agent.handle });
   if (!isBusy(agent)) return act();
-  return confirm({ title: `Restart the program of ${agent.handle}?`, verb: 'Restart', tone: 'bad', act,
+  return confirm({ title: `Restart the program of ${agent.handle}?`, verb: 'Restart', tone: 'bad',
+    act,
     text: 'Its current turn ends. The conversation continues with your next message.' });
 }
 
 /**
  * All that can be done with an agent, for its menu and the palette.
- * @param {any} agent @param {() => {turn: number, text: string}[]} [turns]
+ * @param {any} agent @param {() => {turn: number, text: string}[]} [turns] @returns {any[]}
  */
 export function actsOf(agent, turns = () => []) {
   const { handle } = agent, over = isOver(agent), driven = !agent.program;

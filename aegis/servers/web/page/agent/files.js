@@ -13,23 +13,28 @@ async function post(file) {
   const response = await fetch(`/upload?name=${encodeURIComponent(file.name || 'image.png')}`,
     { method: 'POST', headers: { 'X-Aegis-Page': link().pageKey }, body: file });
   const text = await response.text();
-  if (!response.ok) throw new Error(text.trim() || `The daemon refused the file: ${response.status}`);
+  if (!response.ok) throw new Error(text.trim()
+    || `The daemon refused the file: ${response.status}`);
   return JSON.parse(text);
 }
 
 /**
- * @typedef {{id: string, name: string, size: number, isImage: boolean, path?: string, why?: string}} Attached
+ * @typedef {{id: string, name: string, size: number, isImage: boolean, path?: string, why?:
+ * string}} Attached
  * Post files; `set(change)` gets a function of the list.
  * @param {Iterable<File>} files @param {(change: (list: Attached[]) => Attached[]) => void} set
  */
 export function attach(files, set) {
   for (const file of [...files].slice(0, MOST_FILES)) {
     const id = crypto.randomUUID?.() ?? String(Math.random());
-    const one = { id, name: file.name || 'image.png', size: file.size, isImage: IMAGE.test(file.type) };
-    const why = file.size === 0 ? 'it is empty' : file.size > MOST_BYTES ? 'it is larger than 16 MiB' : '';
+    const one = { id, name: file.name || 'image.png', size: file.size,
+      isImage: IMAGE.test(file.type) };
+    const why = file.size === 0 ? 'it is empty' : file.size > MOST_BYTES
+      ? 'it is larger than 16 MiB' : '';
     set(list => [...list, why ? { ...one, why } : one]);
     if (why) continue;
-    const change = more => set(list => list.map(each => each.id === id ? { ...each, ...more } : each));
+    const change = more => set(list => list.map(each => each.id === id ? { ...each, ...more }
+      : each));
     posting = posting.then(() => post(file)).then(({ path }) => change({ path }),
       error => change({ why: error.message }));
   }
@@ -44,10 +49,12 @@ export const pathsOf = list => ({
 /** The attached files, each with a button that removes it. */
 export function Attachments({ list, onRemove }) {
   if (!list.length) return null;
-  return html`<ul class="attached" aria-label="Attached files">${list.map(each => html`<li key=${each.id}
+  return html`<ul class="attached" aria-label="Attached files">${list.map(each => html`<li
+    key=${each.id}
     class=${each.why ? 'bad-text' : ''}><${Icon} of=${each.isImage ? 'image' : 'file'} />
     <bdi class="name" title=${each.name}>${each.name}</bdi>
-    <span class="note" role=${each.why ? 'alert' : null}>${each.why ?? (each.path ? bytes(each.size) : 'uploading…')}</span>
+    <span class="note" role=${each.why ? 'alert' : null}>${each.why ?? (each.path ? bytes(each.size)
+      : 'uploading…')}</span>
     <button type="button" class="x" aria-label=${`Remove ${each.name}`}
       onClick=${() => onRemove(each.id)}><${Icon} of="close" /></button></li>`)}</ul>`;
 }
@@ -55,8 +62,10 @@ export function Attachments({ list, onRemove }) {
 /** A button that chooses files. */
 export function AttachButton({ onFiles, label = 'Attach files' }) {
   const input = useRef(null);
-  return html`<${Button} small tone="ghost" icon="clip" label=${label} onClick=${() => input.current.click()} />
-    <input ref=${input} type="file" multiple hidden aria-label=${label} tabindex="-1" onChange=${event => {
+  return html`<${Button} small tone="ghost" icon="clip" label=${label}
+    onClick=${() => input.current.click()} />
+    <input ref=${input} type="file" multiple hidden aria-label=${label} tabindex="-1"
+      onChange=${event => {
     onFiles(event.target.files);
     event.target.value = '';
   }} />`;

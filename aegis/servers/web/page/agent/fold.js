@@ -18,6 +18,8 @@
  * @property {string} [who]
  * @property {string} [tone]
  * @property {Block[]} [children]
+ * @property {boolean} [isInside]  it is shown inside another block, or not at all
+ * @property {boolean} [retries]
  *
  * @typedef {{key: number, rev: number, blocks: Block[]}} Chunk
  */
@@ -102,7 +104,8 @@ export class Fold {
     for (let up = place.parent; up; up = up.parent) up.block.rev++;
   }
 
-  note(entry, text, tone = '', more = {}) { return this.push('note', entry, { text, tone, ...more }); }
+  note(entry, text, tone = '', more = {}) { return this.push('note', entry, { text, tone,
+    ...more }); }
 
   take(entry) {
     const { kind, fields } = entry;
@@ -114,7 +117,8 @@ export class Fold {
       case 'ended':
         if (fields.reason && fields.code !== 0) this.note(entry, fields.reason, 'warn');
         break;
-      case 'interrupt': this.isStopped = true; this.note(entry, `Interrupted by ${person(fields.by)}`); break;
+      case 'interrupt': this.isStopped = true; this.note(entry,
+        `Interrupted by ${person(fields.by)}`); break;
       case 'closed': this.note(entry, `Closed by ${person(fields.by)}`); break;
       case 'reopened': this.note(entry, 'Resumed'); break;
       case 'forked': this.note(entry, 'Begins with a copy of another conversation'); break;
@@ -162,12 +166,14 @@ export class Fold {
     this.stopTools(entry, fields.outcome);
     const isSaid = fields.outcome === 'cancelled' && this.isStopped;
     this.isStopped = false;
-    if (fields.outcome === 'completed' || isSaid) { this.note(entry, '', 'end', { took, turn: fields.turn }); return; }
+    if (fields.outcome === 'completed' || isSaid) { this.note(entry, '', 'end', { took,
+      turn: fields.turn }); return; }
     const words = { interrupted: 'The turn was cut off', cancelled: 'The turn was stopped',
       limited: 'The turn met a usage limit', failed: 'The turn failed' };
     const why = reason && reason !== fields.outcome ? `: ${reason}` : '';
     this.note(entry, `${words[fields.outcome] ?? `The turn ended: ${fields.outcome}`}${why}`,
-      fields.outcome === 'cancelled' ? '' : 'bad', { took, turn: fields.turn, outcome: fields.outcome });
+      fields.outcome === 'cancelled' ? '' : 'bad', { took, turn: fields.turn,
+        outcome: fields.outcome });
   }
 
   /** No call runs behind the end of its turn. */
@@ -218,23 +224,27 @@ export class Fold {
         break;
       }
       case 'command_sent':
-        if (event.as_text) this.note(entry, `It has no command /${event.name}: sent as text`, 'warn');
+        if (event.as_text) this.note(entry, `It has no command /${event.name}: sent as text`,
+          'warn');
         break;
       case 'start_notice': this.note(entry, event.text, 'warn'); break;
       case 'system_init': {
         const lost = Object.entries(event.mcp_servers ?? {}).filter(([, is]) => is !== 'connected');
         if (lost.length) {
-          this.note(entry, lost.map(([name, is]) => `MCP server ${name}: ${is}`).join('\n'), 'warn');
+          this.note(entry, lost.map(([name, is]) => `MCP server ${name}: ${is}`).join('\n'),
+            'warn');
         }
         break;
       }
       case 'request_opened': this.asked(event, entry); break;
       case 'too_large': {
         const size = (event.size / 2 ** 20).toFixed(1);
-        this.note(entry, `${event.kind || 'An item'} is too large, ${size} MiB: a part is kept`, 'warn');
+        this.note(entry, `${event.kind || 'An item'} is too large, ${size} MiB: a part is kept`,
+          'warn');
         break;
       }
-      case 'unknown': this.note(entry, `An event of an unknown type, ${event.kind || 'without a name'}`);
+      case 'unknown': this.note(entry, `An event of an unknown type, ${event.kind
+        || 'without a name'}`);
     }
   }
 
@@ -302,7 +312,8 @@ export class Fold {
     }
     const place = this.places.get(key), fields = {};
     if (event.command) fields.command = event.command;
-    if (event.output !== undefined) Object.assign(fields, { output: event.output, truncated: event.truncated });
+    if (event.output !== undefined) Object.assign(fields, { output: event.output,
+      truncated: event.truncated });
     if (event.type === 'terminal_ended') {
       const { exit_code: exit, signal } = event;
       Object.assign(fields, { exit, signal, until: entry.at,
@@ -325,7 +336,8 @@ export class Fold {
     const text = event.status === 'rejected' ? `The usage limit is reached${kind}`
       : `The usage limit is near${kind}`;
     const key = `${event.status} ${event.kind}`, known = this.places.get('limit');
-    if (known && known.key === key && known.turn === this.turn?.n) return; // repeated at each request
+    if (known && known.key === key && known.turn === this.turn?.n) return;
+      // repeated at each request
     const place = this.note(entry, text, event.status === 'rejected' ? 'bad' : 'warn',
       { resets: event.resets_at });
     this.places.set('limit', { ...place, key, turn: this.turn?.n });
@@ -336,7 +348,8 @@ export class Fold {
     const text = `A request to the model failed${status}: attempt ${event.attempt} of `
       + `${event.attempts} in ${Math.round(event.delay_s)} s`;
     const last = this.chunks.at(-1)?.blocks.at(-1);
-    if (last?.retries) { this.change({ block: last, chunk: this.chunks.at(-1) }, entry, { text }); return; }
+    if (last?.retries) { this.change({ block: last, chunk: this.chunks.at(-1) }, entry, { text });
+      return; }
     this.note(entry, text, 'warn', { retries: true });
   }
 
@@ -344,7 +357,8 @@ export class Fold {
     if (event.tool_use && this.places.has(`tool:${event.tool_use}`)) return; // its call is shown
     const plan = event.tool_kind === 'plan' ? String(event.input?.plan ?? '') : '';
     const what = plan ? 'Showed its plan and asks to begin'
-      : { login: 'Needs a login', question: 'Asked', elicitation: 'Asked' }[event.kind] ?? 'Asked for';
+      : { login: 'Needs a login', question: 'Asked', elicitation: 'Asked' }[event.kind]
+        ?? 'Asked for';
     const about = plan ? '' : `: ${event.title || event.tool || 'an answer'}`;
     this.places.set(`ask:${event.id}`, this.note(entry, `${what}${about}`, 'ask', { plan }));
   }

@@ -14,7 +14,8 @@ export function Output({ block, handle }) {
       <code class="cut" dir="ltr">$ ${block.command}</code><span class="gap"></span>
       <span class="note">${block.state === 'runs' ? 'live' : ended(block)}</span>
       ${!isReadOnly.value && html`<${Button} small tone="ghost" label="Show the whole output"
-        onClick=${() => open(Whole, { handle, command: block.id, title: block.command })}>Whole<//>`}</div>
+        onClick=${() => open(Whole, { handle, command: block.id,
+          title: block.command })}>Whole<//>`}</div>
     ${isLive ? html`<${Live} handle=${handle} block=${block} />`
       : html`<${Screen} text=${`${block.truncated ? '…\n' : ''}${block.output ?? ''}`} />`}</div>`;
 }
@@ -28,7 +29,7 @@ function Screen({ text }) {
   const note = ({ currentTarget: it }) => {
     isAtEnd.current = it.scrollHeight - it.scrollTop - it.clientHeight < 30;
   };
-  return html`<pre ref=${box} class="screen-text" tabindex="0" role="region" aria-label="Output"
+  return html`<pre ref=${box} class="screen-text" tabindex="0" role="group" aria-label="Output"
     dir="ltr" onScroll=${note}>${text || ' '}</pre>`;
 }
 
@@ -55,8 +56,8 @@ function Whole({ handle, command, title, onClose }) {
       try {
         for (let cursor = 0, all = ''; !isOff;) {
           const reply = await call('agent_output', { handle, command, cursor });
-          if (cursor === 0 && reply.begin > 0) setWhy(`The first ${reply.begin} bytes are no longer kept.`);
-          else if (cursor === 0) setWhy('');
+          const lost = `The first ${reply.begin} bytes are no longer kept.`;
+          if (cursor === 0) setWhy(reply.begin > 0 ? lost : '');
           all += reply.output;
           if (!isOff) setText(all + reply.line);
           if (reply.cursor === cursor || !reply.output) break;
@@ -69,5 +70,6 @@ function Whole({ handle, command, title, onClose }) {
   return html`<${Dialog} wide title=${title || 'Output'} onClose=${onClose}
     foot=${html`<${Copy} text=${text} label="Copy the output" />`}>
     ${why && html`<p class="note" role="status">${why}</p>`}
-    <pre class="result whole" tabindex="0" role="region" aria-label="Output" dir="ltr">${text}</pre><//>`;
+    <pre class="result whole" tabindex="0" role="group" aria-label="Output"
+      dir="ltr">${text}</pre><//>`;
 }

@@ -8,7 +8,8 @@ const NEAR_PX = 60, LOAD_PX = 800;
 /** Keep what is read in its place while something comes above it. */
 function anchorOf(box) {
   const top = box.getBoundingClientRect().top;
-  const first = [...box.querySelectorAll('[data-seq]')].find(each => each.getBoundingClientRect().bottom > top);
+  const first = [...box.querySelectorAll('[data-seq]')].find(each =>
+    each.getBoundingClientRect().bottom > top);
   return first && { seq: first.dataset.seq, top: first.getBoundingClientRect().top };
 }
 function restore(box, anchor) {
@@ -16,7 +17,7 @@ function restore(box, anchor) {
   if (found) box.scrollTop += found.getBoundingClientRect().top - anchor.top;
 }
 
-/** @param {{transcript: any, handle: string, children?: any, seq?: number, sought?: any}} props */
+/** @param {{transcript: any, handle: string, children?: any, seek?: any}} props */
 export function Talk({ transcript, handle, children = null, seek = null }) {
   const box = useRef(null), inner = useRef(null), [isAtEnd, setAtEnd] = useState(seek === null);
   const follows = useRef(seek === null), anchor = useRef(null), loading = useRef(false);
@@ -35,7 +36,8 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
     } else if (follows.current && isNewest) toEnd();
   }, [version]);
   useEffect(() => { // text grows when colours arrive and folds open
-    const grown = new ResizeObserver(() => { if (follows.current && transcript.isNewest.peek()) toEnd(); });
+    const grown = new ResizeObserver(() => { if (follows.current
+      && transcript.isNewest.peek()) toEnd(); });
     grown.observe(inner.current);
     grown.observe(box.current);
     return () => grown.disconnect();
@@ -97,13 +99,16 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
   }, [seek]);
 
   const showsNewest = !isAtEnd || !isNewest;
-  return html`<div class="talk-box"><div class="talk" ref=${box} tabindex="0" role="log" aria-live="off"
-      aria-label=${`Conversation with ${handle}`} onScroll=${scrolled}><div class="talk-in" ref=${inner}>
+  return html`<div class="talk-box"><div class="talk" ref=${box} tabindex="0" role="log"
+    aria-live="off"
+      aria-label=${`Conversation with ${handle}`} onScroll=${scrolled}><div class="talk-in"
+        ref=${inner}>
       ${hasEarlier && html`<div class="earlier"><${Button} small onClick=${earlier}>Earlier<//>
         <${Button} small onClick=${start}>From the start<//></div>`}
       <${Blocks} fold=${transcript.fold} handle=${handle} version=${version} />
       ${!isNewest && html`<div class="earlier"><${Button} small onClick=${later}>Later<//></div>`}
-      ${isLoaded && !transcript.entries.length && isNewest && html`<p class="calm">Nothing was said yet.</p>`}
+      ${isLoaded && !transcript.entries.length && isNewest && html`<p class="calm">Nothing was said
+        yet.</p>`}
       ${children}</div></div>
     ${showsNewest && html`<button type="button" class="btn newest" onClick=${newest}>
       <${Icon} of="down_end" />Newest</button>`}</div>`;
@@ -111,7 +116,8 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
 
 /** Search in the whole transcript. `onSeek({seq})` shows a find. */
 export function Finder({ transcript, onSeek, onClose }) {
-  const [text, setText] = useState(''), [found, setFound] = useState([]), [place, setPlace] = useState(-1);
+  const [text, setText] = useState(''), [found, setFound] = useState([]), [place,
+    setPlace] = useState(-1);
   const [isDone, setDone] = useState(true), search = useRef(0);
   useEffect(() => {
     const mine = ++search.current;
@@ -128,7 +134,7 @@ export function Finder({ transcript, onSeek, onClose }) {
   const step = by => {
     if (!found.length) return;
     // The newest find is first: one looks for what was said lately.
-    const next = place < 0 ? (by < 0 ? 0 : found.length - 1) : (place + by + found.length) % found.length;
+    const next = place < 0 ? found.length - 1 : (place + by + found.length) % found.length;
     setPlace(next);
     onSeek({ seq: found[next] });
   };
@@ -136,13 +142,19 @@ export function Finder({ transcript, onSeek, onClose }) {
     if (event.key === 'Enter') { event.preventDefault(); step(event.shiftKey ? 1 : -1); }
     else if (event.key === 'Escape') { event.stopPropagation(); onClose(); }
   };
-  const said = !text.trim() ? '' : found.length ? `${place < 0 ? found.length : `${place + 1} of ${found.length}`}`
+  const said = !text.trim() ? '' : found.length ? `${place < 0 ? found.length
+    : `${place + 1} of ${found.length}`}`
     : isDone ? 'nothing' : '';
-  return html`<div class="finder-bar" role="search"><${Icon} of="find" /><input class="input" type="search"
-      aria-label="Find in the conversation" ref=${box => box && !box.dataset.on && (box.dataset.on = '1') && box.focus()}
+  return html`<div class="finder-bar" role="search"><${Icon} of="find" /><input class="input"
+    type="search"
+      aria-label="Find in the conversation" ref=${box => box && !box.dataset.on
+        && (box.dataset.on = '1') && box.focus()}
       value=${text} onInput=${event => setText(event.target.value)} onKeyDown=${key} />
     <span class="note" role="status">${said}${isDone ? '' : ' …'}</span>
-    <${Button} small tone="ghost" icon="up" label="Previous find" disabled=${!found.length} onClick=${() => step(-1)} />
-    <${Button} small tone="ghost" icon="down" label="Next find" disabled=${!found.length} onClick=${() => step(1)} />
-    <${Button} small tone="ghost" icon="close" label="Close the search" onClick=${onClose} /></div>`;
+    <${Button} small tone="ghost" icon="up" label="Previous find" disabled=${!found.length}
+      onClick=${() => step(-1)} />
+    <${Button} small tone="ghost" icon="down" label="Next find" disabled=${!found.length}
+      onClick=${() => step(1)} />
+    <${Button} small tone="ghost" icon="close" label="Close the search" onClick=${onClose}
+      /></div>`;
 }

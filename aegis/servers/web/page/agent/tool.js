@@ -34,21 +34,26 @@ export function about(block) {
     .split('\n')[0].slice(0, 400);
 }
 
-/** @param {{title: any, note?: any, state?: string, isOpen?: boolean, children?: any, class?: string}} props */
+/**
+ * One line that opens.
+ * @param {{title: any, note?: any, state?: string, isOpen?: boolean, children?: any,
+ *   class?: string}} props
+ */
 export function Fold({ title, note, state, isOpen = false, children, class: more = '' }) {
   const [chosen, choose] = useState(null), open = chosen ?? isOpen;
   return html`<details class="fold ${more}" open=${open}>
     <summary onClick=${event => { event.preventDefault(); choose(!open); }}><${Icon} of="right" />
       <span class="cut">${title}</span>${note && html`<span class="note">${note}</span>`}
       ${state && html`<${State} of=${state} />`}</summary>
-    ${open && html`<div class="fold-body">${typeof children === 'function' ? children() : children}</div>`}
+    ${open && html`<div class="fold-body">${typeof children === 'function' ? children()
+      : children}</div>`}
   </details>`;
 }
 
 /** A long text: its beginning, and a way to the whole. */
 export function Long({ text, label = 'Result' }) {
   const [isWhole, setWhole] = useState(false), isLong = text.length > SHOWN_CHARS && !isWhole;
-  return html`<pre class="result" tabindex="0" role="region" aria-label=${label} dir="auto">
+  return html`<pre class="result" tabindex="0" role="group" aria-label=${label} dir="auto">
     ${isLong ? text.slice(0, SHOWN_CHARS) : text}</pre>
     ${isLong && html`<button type="button" class="link" onClick=${() => setWhole(true)}>
       Show all ${text.length.toLocaleString('en')} characters</button>`}`;
@@ -63,11 +68,14 @@ export const Images = ({ images }) => images?.length > 0 && html`<ul class="imag
 /** The input of a call as a person reads it. */
 function Input({ block }) {
   const { input } = block;
-  if (typeof input.command === 'string') return html`<${Code} text=${input.command} language="bash" />`;
-  if (typeof input.prompt === 'string' && input.description) return html`<${Long} text=${input.prompt} label="Task" />`;
+  if (typeof input.command === 'string') return html`<${Code} text=${input.command} language="bash"
+    />`;
+  if (typeof input.prompt === 'string' && input.description) return html`<${Long}
+    text=${input.prompt} label="Task" />`;
   const rest = Object.entries(input).filter(([, value]) => value !== null && value !== '');
   if (!rest.length) return null;
-  return html`<dl class="pairs">${rest.map(([name, value]) => html`<dt>${name.replaceAll('_', ' ')}</dt>
+  return html`<dl class="pairs">${rest.map(([name, value]) => html`<dt>${name.replaceAll('_',
+    ' ')}</dt>
     <dd dir="auto">${typeof value === 'string' ? value : JSON.stringify(value)}</dd>`)}</dl>`;
 }
 
@@ -84,24 +92,31 @@ export function Tool({ block, handle }) {
   const isLive = block.terminal?.state === 'runs' && block.state === 'runs';
   const title = verbs ? html`<span class="verb">${verbs[+isOver]}</span> ${changes.length > 1
     ? `${changes.length} files` : html`<code dir="ltr">${what || toolName(block.name)}</code>`}`
-    : html`${block.name && html`<span class="verb">${toolName(block.name)}</span> `}<bdi>${what || (block.name ? '' : 'A tool')}</bdi>`;
+    : html`${block.name && html`<span class="verb">${toolName(block.name)}</span> `}<bdi>${what
+      || (block.name ? '' : 'A tool')}</bdi>`;
   const note = [changes.length > 0 && html`<${PlusMinus} files=${changes} /> `,
     exit !== undefined && exit !== null && +exit !== 0 ? `exit ${exit}`
       : WORDS[block.state], took > SLOW_S && seconds(took),
-    block.children.length > 0 && `${block.children.length} step${block.children.length > 1 ? 's' : ''}`]
+    block.children.length > 0 && `${block.children.length} step${block.children.length > 1 ? 's'
+      : ''}`]
     .filter(Boolean);
   const isOpen = block.state === 'failed' || isLive || (changes.length > 0 && size <= SMALL_CHANGE)
     || (block.children.length > 0 && !isOver);
   return html`<${Fold} ...${{ title, isOpen }} state=${STATE[block.state]} class="tool"
     note=${note.map((each, index) => index && typeof each === 'string' ? ` · ${each}` : each)}>
-    ${() => html`${changes.length > 0 ? html`<${Diff} files=${changes} isOpen isBare=${changes.length === 1} />` : html`<${Input} block=${block} />`}
+    ${() => html`${changes.length > 0 ? html`<${Diff} files=${changes} isOpen
+      isBare=${changes.length === 1} />` : html`<${Input} block=${block} />`}
       ${block.terminal && html`<${Output} block=${block.terminal} handle=${handle} />`}
-      ${block.children.length > 0 && html`<div class="inner" role="group" aria-label="Steps of the subagent">
-        ${block.children.map(each => html`<${Tool} key=${each.id} block=${each} handle=${handle} />`)}</div>`}
+      ${block.children.length > 0 && html`<div class="inner" role="group"
+        aria-label="Steps of the subagent">
+        ${block.children.map(each => html`<${Tool} key=${each.id} block=${each} handle=${handle}
+          />`)}</div>`}
       ${!isOver && block.progress && html`<p class="note" dir="auto">${block.progress}</p>`}
       <${Images} images=${block.images} />
-      ${block.result && block.text && !block.terminal?.output && !(changes.length && block.state === 'done')
-        && html`<${Long} text=${block.text} label=${block.state === 'failed' ? 'Error' : 'Result'} />`}`}<//>`;
+      ${block.result && block.text && !block.terminal?.output && !(changes.length
+        && block.state === 'done')
+        && html`<${Long} text=${block.text} label=${block.state === 'failed' ? 'Error' : 'Result'}
+          />`}`}<//>`;
 }
 
 /** Neighbouring reads and searches as one sentence. */
@@ -110,6 +125,8 @@ export function Steps({ tools, handle }) {
   for (const each of tools) counts[kindOf(each)] = (counts[kindOf(each)] ?? 0) + 1;
   const words = Object.entries(counts).map(([kind, n]) => VERBS[kind][2](n, n > 1 ? 's' : ''));
   const text = words.join(', '), isBusy = tools.some(each => each.state === 'runs');
-  return html`<${Fold} title=${text[0].toUpperCase() + text.slice(1)} state=${isBusy ? 'works' : null}>
-    ${() => tools.map(each => html`<${Tool} key=${each.id} block=${each} handle=${handle} />`)}<//>`;
+  return html`<${Fold} title=${text[0].toUpperCase() + text.slice(1)} state=${isBusy ? 'works'
+    : null}>
+    ${() => tools.map(each => html`<${Tool} key=${each.id} block=${each} handle=${handle}
+      />`)}<//>`;
 }

@@ -14,6 +14,8 @@ export class Transcript {
     this.handle = handle;
     this.users = 0;
     this.stream = null;
+    /** Whether a view follows its end: then the oldest entries may be dropped. */
+    this.isFollowed = true;
     this.entries = []; this.fold = new Fold();
     /** Rises when the blocks have changed. */
     this.version = signal(0);
@@ -36,8 +38,10 @@ export class Transcript {
     this.stream = link().open('session', args, {
       opened: frame => {
         // After a loss of power the newest entries may be gone: what follows has their numbers.
-        const isShorter = this.newest !== null && this.isNewest.peek() && frame.newest < this.newest;
-        if (isShorter) { this.set([]); this.stream.reopen(); } else if (frame.newest === 0) this.draw();
+        const isShorter = this.newest !== null && this.isNewest.peek()
+          && frame.newest < this.newest;
+        if (isShorter) { this.set([]); this.stream.reopen();
+          } else if (frame.newest === 0) this.draw();
       },
       item: ({ entries }) => this.take(entries),
       gap: () => {}, // entries that are no longer kept: the next ones follow

@@ -32,7 +32,8 @@ export const isOver = agent => agent.state === 'closed';
 export const isBusy = agent => ['working', 'blocked', 'starting'].includes(agent.state);
 
 /** A state in a line: its word and the reason. */
-export const saidOf = ({ word, why }) => !why ? word : why.startsWith(word) ? why : `${word}: ${why}`;
+export const saidOf = ({ word, why }) => !why ? word : why.startsWith(word) ? why
+  : `${word}: ${why}`;
 /** A path as it is read: below the directory of its agent, without that. */
 export const below = (path, directory) =>
   directory && path.startsWith(`${directory}/`) ? path.slice(directory.length + 1) : path;

@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from '../lib.js';
 import { agents, call, connection, queues } from '../store.js';
 import { Choice, Empty, Head, Link, Section, Time, money, usePhone } from '../ui.js';
+import { clock } from '../time.js';
 import { Bars, Legend, MOST_SERIES } from './chart.js';
 
 const HOUR_MS = 3600e3, DAY_MS = 24 * HOUR_MS, READ_AGAIN_MS = 60e3;
@@ -29,9 +30,8 @@ function spansOf(range, now) {
     const last = Math.floor(now / HOUR_MS) * HOUR_MS;
     return Array.from({ length: 24 }, (_, at) => {
       const begin = new Date(last - (23 - at) * HOUR_MS);
-      const clock = `${String(begin.getHours()).padStart(2, '0')}:00`;
-      const tick = begin.getHours() % 6 ? '' : clock;
-      return { key: String(begin.getTime()), label: clock, tick };
+      const label = clock(begin.getTime()), tick = begin.getHours() % 6 ? '' : label;
+      return { key: String(begin.getTime()), label, tick };
     });
   }
   const count = Number(range);

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../lib.js';
 import { at, go, query } from '../place.js';
 import { agents, call, connection, terminals } from '../store.js';
 import { Button, Empty, Head, Link, Section, State, seconds } from '../ui.js';
-import { clocked, now, whole } from '../time.js';
+import { clock, clocked, now, whole } from '../time.js';
 import { KIND, outcomeOf, Search, ended, whereOf } from './find.js';
 
 const HOUR_MS = 3600e3, PAGE = 200, MOST_FINDS = 2000, LISTED = 100, MOST_LEVELS = 4;
@@ -151,8 +151,8 @@ function Axis({ from, to }) {
     from + each * step * HOUR_MS);
   return html`<li class="lane-row axis" aria-hidden="true"><span></span><div class="ticks">
     ${ticks.map(each => html`<span key=${each}
-      style=${{ insetInlineStart: `${(each - from) / (to - from) * 100}%` }}>${
-  new Date(each).getHours().toString().padStart(2, '0')}:00</span>`)}</div></li>`;
+      style=${{ insetInlineStart: `${(each - from) / (to - from) * 100}%` }}>${clock(each)}
+    </span>`)}</div></li>`;
 }
 
 function Timeline({ lanes }) {

@@ -1,6 +1,6 @@
 // Search over everything that ever ran or was said, with filters, in pages.
 import { html, useEffect, useMemo, useRef, useState } from '../lib.js';
-import { go, place, panes, query, subject } from '../place.js';
+import { beside, go, place, panes, query, subject } from '../place.js';
 import { agents, connection, queues, terminals } from '../store.js';
 import { Button, Empty, Head, Link, Select, State, Time } from '../ui.js';
 import { ended, KIND, KINDS, outcomeOf, Search, whereOf } from './find.js';
@@ -16,8 +16,24 @@ export function Marked({ text, word }) {
   return html`${text.slice(0, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end)}`;
 }
 
-export const Found = ({ find, word }) => html`<li class="row tall"><${Link} class="row-link"
-  to=${whereOf(find)}>${outcomeOf(find) ? html`<${State} of=${outcomeOf(find)} quiet />`
+/** Arrows move in a list of links, which is one stop of Tab; Ctrl opens beside. */
+const listKeys = event => {
+  const links = [...event.currentTarget.querySelectorAll('a')], at = links.indexOf(event.target);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: links.length - 1 }[event.key];
+  if (to === undefined || at < 0 || !links[to]) return;
+  event.preventDefault();
+  for (const each of links) each.tabIndex = each === links[to] ? 0 : -1;
+  links[to].focus();
+};
+const opened = where => event => {
+  if (!event.ctrlKey && !event.metaKey) return;
+  event.preventDefault();
+  beside(where);
+};
+
+export const Found = ({ find, word, isFirst }) => html`<li class="row tall"><${Link}
+  class="row-link" to=${whereOf(find)} tabindex=${isFirst ? 0 : -1}
+  onClick=${opened(whereOf(find))}>${outcomeOf(find) ? html`<${State} of=${outcomeOf(find)} quiet />`
     : html`<span class="nub"></span>`}
   <span class="two-lines"><bdi class="cut found-text" title=${find.text}>
     <${Marked} text=${find.text} word=${word} /></bdi>
@@ -51,6 +67,9 @@ function useSearch(asked) {
   };
   useEffect(() => {
     if (link !== 'up') return undefined;
+    // What is shown is of the search before: none of it can be continued.
+    current.current = null;
+    setState(before => ({ ...before, isBusy: true }));
     const { since, until, ...rest } = asked;
     const search = current.current = new Search({ ...rest, since: since && moment(since, false),
       until: until && moment(until, true) });
@@ -97,9 +116,10 @@ export function History({ params }) {
         change(Object.fromEntries(FILTERS.map(each => [each, ''])))}>Clear<//>`}</form>
     ${found.why && html`<p role="alert" class="why">${found.why}</p>`}
     ${found.problems.map(each => html`<p class="warn-text" key=${each}>Left out: ${each}</p>`)}
-    ${found.finds.length > 0 && html`<ul class="rows" aria-label="Found">${found.finds.map(find =>
+    ${found.finds.length > 0 && html`<ul class="rows" aria-label="Found"
+      onKeyDown=${listKeys}>${found.finds.map((find, at) =>
       html`<${Found} key=${`${find.kind} ${find.name} ${find.id} ${find.at}`} find=${find}
-        word=${asked.word} />`)}</ul>`}
+        word=${asked.word} isFirst=${at === 0} />`)}</ul>`}
     ${!found.finds.length && !found.isBusy && !found.why && html`<${Empty} title=${isFiltered
       ? 'Nothing fits.' : 'Nothing has ended here yet.'} />`}
     <p role="status" class="quiet pad">${found.isBusy ? 'Searching…' : found.isOver

@@ -183,20 +183,22 @@ const Nodes = ({ nodes }) => html`<${Section} title="Workers and hosts" count=${
     ${each.kind === 'host' && each.state !== 'up' && html`<${Button} small tone="bad"
       label=${`Forget ${each.name}`} onClick=${() => forget(each)}>Forget<//>`}</li>`)}</ul><//>`;
 
-/** Stop the daemon, after a question that says what ends. */
-export function stopDaemon() {
+function WhatEnds() {
   const running = [...terminals.value.values()].filter(each => each.state === 'running').length;
   const live = [...agents.value.values()];
   const working = live.filter(each => each.state === 'working').length;
-  confirm({
-    title: 'Stop the daemon?', verb: 'Stop it', tone: 'bad',
-    text: `What ends: ${count(terminals.value.size, 'terminal')} (${count(running, 'command')} `
-      + `running) and the programs of ${count(live.length, 'agent')} (${working} working).`
-      + `  Histories, conversations, queues and canvases are kept. Start it `
-      + 'again on its machine with: aegis-actors up -d',
-    act: async () => { await call('down'); say('The daemon is stopping'); },
-  });
+  return html`<p>What ends: ${count(terminals.value.size, 'terminal')}
+      ${` (${count(running, 'command')} running)`} and the programs of
+      ${` ${count(live.length, 'agent')} (${working} working).`}</p>
+    <p>Histories, conversations, queues and canvases are kept. Start it again on its machine with
+      ${' '}<code>aegis-actors up -d</code></p>`;
 }
+
+/** Stop the daemon, after a question that says what ends. */
+export const stopDaemon = () => confirm({
+  title: 'Stop the daemon?', verb: 'Stop it', tone: 'bad', text: html`<${WhatEnds} />`,
+  act: async () => { await call('down'); say('The daemon is stopping'); },
+});
 
 export function Tree() {
   const now = status.value, { state } = connection.value;

@@ -1,8 +1,9 @@
 // The dialogs of one terminal: signal, size, subscription, name of the tab, link, close.
 import { html, useState } from '../lib.js';
 import { go, place, set, settings } from '../place.js';
+import { ShareLink } from '../rest/access.js';
 import { agents, call, terminals } from '../store.js';
-import { Button, Check, Copy, Dialog, Field, Form, Input, Select } from '../ui.js';
+import { Button, Check, Field, Form, Input, Select } from '../ui.js';
 
 const SIGNALS = [
   ['INT', 'Interrupt', 'as Ctrl C'], ['TERM', 'Terminate', 'asks it to end'],
@@ -78,33 +79,9 @@ export function RenameTab({ name, onClose }) {
         maxlength="60" /><//><//>`;
 }
 
-const TIMES = [['3600', '1 hour'], ['86400', '1 day'], ['604800', '1 week'],
-  ['2592000', '30 days']];
 /** A link for others, who may only look. `view` is 'terminal:NAME' or 'agent:HANDLE'. */
-export function Share({ view, onClose }) {
-  const [forS, setFor] = useState('86400'), [label, setLabel] = useState('');
-  const [url, setUrl] = useState('');
-  if (url) {
-    return html`<${Dialog} title="Read-only link" onClose=${onClose} foot=${html`<${Copy}
-      text=${url}
-        label="Copy the link" tone="main" small=${false} /><${Button} onClick=${onClose}>Done<//>`}>
-      <${Field} label="Link"
-        note="Everybody who has it may look. It is listed under Access, and can be
-        ended there."><input class="input mono" readonly value=${url} data-first
-        onFocus=${event => event.target.select()} /><//><//>`;
-  }
-  const make = async () => {
-    const reply = await call('page_link', { view, for_s: Number(forS), label });
-    setUrl(reply.url);
-    await new Promise(() => {}); // never: the form would close the dialog, which shows the link now
-  };
-  return html`<${Form} title="Read-only link" verb="Make the link" act=${make} onClose=${onClose}>
-    <p class="note">Whoever has it sees the screen and the commands, and can change nothing.</p>
-    <${Field} label="Ends after"><${Select} label="Ends after" of=${TIMES} value=${forS}
-      onChange=${setFor} /><//>
-    <${Field} label="For whom" note="A note for your list."><${Input} value=${label}
-      onInput=${setLabel} maxlength="100" data-first /><//><//>`;
-}
+export const Share = ({ view, onClose }) => html`<${ShareLink} subject=${view}
+  onClose=${onClose} />`;
 
 /** Close a terminal; what runs there is said first. */
 export function CloseTerminal({ name, onClose }) {

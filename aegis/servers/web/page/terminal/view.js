@@ -65,13 +65,14 @@ export function TerminalPage({ id, where, params, onClose }) {
   const [history, setHistory] = useState(/** @type {number | 'end' | null} */ (null));
   const found = useMemo(() => signal(null), []), stepper = useRef(null);
   const [dismissed, setDismissed] = useState('');
+  const [ownList, setOwnList] = useState(/** @type {boolean | null} */ (null));
   const info = terminals.value.get(id), shown = session.shown.value, { ledger } = session;
   const isActive = isReadOnly.value || panes.value[activePane.value] === where;
 
   useEffect(() => {
     const here = document.activeElement ?? document.body;
-    const isElsewhere = here.matches('input, textarea, select, dialog *, .tabs a:focus-visible');
-    session.open(screen.current, isActive && !isElsewhere);
+    const isWriting = here.matches('input, textarea, select, dialog *, .tabs a:focus-visible');
+    session.open(screen.current, isActive && !isWriting);
     return () => {
       session.close();
       if (globalThis.app.current === session) globalThis.app.current = null;
@@ -120,7 +121,14 @@ export function TerminalPage({ id, where, params, onClose }) {
   const isUnknown = isClosed && !isKnown && !info;
   const running = info?.running && { ...info.running, needs_input: shown.needs };
   const state = terminalState({ ...info, state: shown.state, running });
-  const missed = ledger.missed().length, isListShown = list.now.value && !isPhone;
+  const missed = ledger.missed().length;
+  // Beside another pane there is no room, unless it is asked for.
+  const isAlone = panes.value.length === 1;
+  const isListShown = !isPhone && (ownList ?? (list.now.value && isAlone));
+  const turnList = () => {
+    setOwnList(!isListShown);
+    if (isAlone && list.now.value === isListShown) list.turn();
+  };
   const isTaken = shown.owner && !shown.owner.yours && !isReadOnly.value;
   const types = shown.typing && !shown.isMine ? shown.typing.writer.replace(/^agent:/, '') : null;
   return html`<div class="terminal" onKeyDownCapture=${key}>
@@ -131,14 +139,14 @@ export function TerminalPage({ id, where, params, onClose }) {
         title="Another window has the size ${shown.size?.cols}×${shown.size?.rows}">Take over<//>`}
       ${!isPhone && html`<${Button} small tone="ghost" icon="find" label="Find in output"
           onClick=${find} />
-        <${Button} small tone="ghost" aria-pressed=${isListShown} onClick=${list.turn}>Commands
+        <${Button} small tone="ghost" aria-pressed=${isListShown} onClick=${turnList}>Commands
         <${Count} of=${missed} label=${missedText(missed)} /><//>`}
       <${Menu} small label=${`What to do with ${id}`} items=${does.current} />
       ${onClose && html`<${Button} small tone="ghost" icon="close" label="Close the pane"
         onClick=${onClose} />`}<//>
     ${missed > 0 && !isListShown && html`<button type="button" class="strip-note"
-      onClick=${() => openCommands(session, isPhone, jump,
-        showHistory)}>${missedText(missed)}</button>`}
+      onClick=${() => isPhone ? openCommands(session, jump, showHistory) : turnList()}>
+      ${missedText(missed)}</button>`}
     <${Banner} ...${{ info, shown, dismissed, setDismissed }} />
     <div class="term">
       <div class="term-main">
@@ -160,7 +168,7 @@ export function TerminalPage({ id, where, params, onClose }) {
           class="btn small earlier"
           onClick=${() => showHistory(null)}>Earlier output<//>`}</div>
       ${isListShown && html`<${Commands} ...${{ session, jump, showHistory }}
-        onClose=${list.turn} />`}
+        onClose=${turnList} />`}
     </div>
     ${isClosed && !isUnknown && html`<div class="run-line"><span class="note">This terminal is
       closed. ${shown.end}</span><span class="gap"></span><${Button} small
@@ -172,9 +180,8 @@ export function TerminalPage({ id, where, params, onClose }) {
     ${isCoarse && !isClosed && !isReadOnly.value && html`<${KeyBar} session=${session} />`}</div>`;
 }
 
-function openCommands(session, isPhone, jump, showHistory) {
-  if (isPhone) open(CommandsDialog, { session, jump, showHistory });
-  else if (!list.now.value) list.turn();
+function openCommands(session, jump, showHistory) {
+  open(CommandsDialog, { session, jump, showHistory });
 }
 
 function CommandsDialog({ session, jump, showHistory, onClose }) {
@@ -229,7 +236,7 @@ function doings({ session, info, shown, isPhone, id, find, showHistory }) {
     text: `What ${shown.typing.writer.replace(/^agent:/, '')} has typed at the prompt is lost.`,
   });
   return [
-    isPhone && { text: 'Commands', act: () => openCommands(session, true, jump, showHistory) },
+    isPhone && { text: 'Commands', act: () => openCommands(session, jump, showHistory) },
     { text: 'Find in output', key: isPhone ? '' : 'Ctrl Shift F', act: find },
     { text: 'History', act: () => showHistory(null) },
     last && { text: 'Copy the last output', act: () => copyOutput(session, last) },

@@ -5,9 +5,8 @@ import { FitAddon } from '@xterm/addon-fit';
 import { SearchAddon } from '@xterm/addon-search';
 import { UnicodeGraphemesAddon } from '@xterm/addon-unicode-graphemes';
 import { WebLinksAddon } from '@xterm/addon-web-links';
-import { WebglAddon } from '@xterm/addon-webgl';
 
-export { FitAddon, SearchAddon, Terminal, UnicodeGraphemesAddon, WebLinksAddon, WebglAddon };
+export { FitAddon, SearchAddon, Terminal, UnicodeGraphemesAddon, WebLinksAddon };
 
 const NOWHERE = [0, 0];
 
@@ -68,11 +67,24 @@ export function quieten({ parser }) {
   }
 }
 
-/** Use the GPU where there is one: drawn by the processor, WebGL is slower than elements. */
-export function accelerate(term) {
-  const probe = document.createElement('canvas');
-  if (!probe.getContext('webgl2', { failIfMajorPerformanceCaveat: true })) return;
+const SOFTWARE = /swiftshader|llvmpipe|software|basic render/i;
+/** Whether WebGL is drawn by a GPU. Browsers also offer it drawn by the processor. */
+function hasGpu() {
+  const probe = document.createElement('canvas').getContext('webgl2',
+    { failIfMajorPerformanceCaveat: true });
+  if (!probe) return false;
+  const named = probe.getExtension('WEBGL_debug_renderer_info');
+  const renderer = named ? probe.getParameter(named.UNMASKED_RENDERER_WEBGL) : '';
+  probe.getExtension('WEBGL_lose_context')?.loseContext(); // few are to be had
+  return !SOFTWARE.test(renderer);
+}
+
+/** Use the GPU where there is one: drawn by the processor, WebGL is four times slower. */
+export async function accelerate(term) {
+  if (!hasGpu()) return;
   try {
+    const { WebglAddon } = await import('@xterm/addon-webgl');
+    if (!term.element?.isConnected) return;
     const webgl = new WebglAddon();
     webgl.onContextLoss(() => webgl.dispose());
     term.loadAddon(webgl);

@@ -55,12 +55,22 @@ function Conflict({ part, one, onTake, onKeep }) {
 
 /** One section. Its draft has the text, the text that it began with, and the revision of that. */
 function Part({ canvas, part, read }) {
-  const { section, text, rev, writer, more } = part, one = draft(`c/${canvas}/${section}`);
-  const extra = draft(`c/${canvas}/${section} +`), [isBusy, setBusy] = useState(false);
+  const { section, text, rev, writer, more, isGone } = part;
+  const one = draft(`c/${canvas}/${section}`), extra = draft(`c/${canvas}/${section} +`);
+  const [isBusy, setBusy] = useState(false), busy = useRef(false);
   const [problem, setProblem] = useState('');
   const [isAdding, setAdding] = useState(Boolean(extra.peek()));
   const button = useRef(null), kept = one.value, title = titleOf(section);
-  const isStale = kept && kept.rev !== rev;
+  const isStale = kept && !isGone && kept.rev !== rev;
+  const alone = async act => { // a second click of the same moment does nothing
+    if (busy.current) return;
+    busy.current = true;
+    setBusy(true); setProblem('');
+    try { await act(); } catch (error) { setProblem(error.message); } finally {
+      busy.current = false;
+      setBusy(false);
+    }
+  };
   const close = () => { one.value = null; setProblem(''); button.current?.focus(); };
   const begin = () => { one.value = { text, base: text, rev }; };
   const change = value => { one.value = { ...one.peek(), text: value }; };
@@ -68,41 +78,42 @@ function Part({ canvas, part, read }) {
     one.value = { text: mine ? one.peek().text : text, base: text, rev };
     setProblem('');
   };
-  const save = async () => {
-    if (isBusy) return;
-    setBusy(true); setProblem('');
+  const save = () => alone(async () => {
     try {
       await call('canvas_write_section', { name: canvas, section, content: one.peek().text,
-        if_rev: one.peek().rev });
-      await read();
-      close(); say('Saved');
+        ...!isGone && { if_rev: one.peek().rev } });
     } catch (error) {
       const found = await read(), now = found?.sections.find(each => each.section === section);
-      if (!now || now.rev === one.peek()?.rev) setProblem(error.message);
-    } finally { setBusy(false); }
-  };
+      if (!now || now.rev === one.peek()?.rev) throw error;
+      return; // another writer was first, which is shown
+    }
+    await read();
+    close(); say('Saved');
+  });
   const leave = () => {
     if (one.peek()?.text === one.peek()?.base) close();
     else confirm({ title: 'Discard what you wrote?', verb: 'Discard', tone: 'bad',
       text: `The section “${title}” stays as it is in the canvas.`, act: async () => close() });
   };
-  const append = async event => {
+  const append = event => {
     event.preventDefault();
-    if (isBusy || !extra.peek()?.trim()) return;
-    setBusy(true); setProblem('');
-    try {
+    alone(async () => {
+      if (!extra.peek()?.trim()) return;
       await call('canvas_append_to_section', { name: canvas, section, text: extra.peek() });
       extra.value = null;
       setAdding(false);
       await read();
-    } catch (error) { setProblem(error.message); } finally { setBusy(false); }
+    });
   };
   return html`<section class="part" aria-label=${title}
     id=${`part-${section}`}><header><h2><bdi>${title}
-    </bdi></h2><span class="note">revision ${rev} by <bdi>${writerOf(writer)}</bdi></span><span
+    </bdi></h2>${!isGone && html`<span class="note">revision ${rev} by${' '}
+      <bdi>${writerOf(writer)}</bdi></span>`}<span
     class="gap"></span>${!kept && !isReadOnly.value && html`<${Button} small tone="ghost"
       onClick=${() => setAdding(!isAdding)}>Append<//>${!more && html`<button type="button"
       class="btn small ghost" ref=${button} onClick=${begin}>Edit</button>`}`}</header>
+    ${isGone && html`<p class="conflict" role="alert">Another writer removed this section meanwhile.
+      Your text is below: saving it adds the section again.</p>`}
     ${isStale && html`<${Conflict} part=${part} one=${one} onTake=${() => accept(false)}
       onKeep=${() => accept(true)} />`}
     ${kept ? html`<${Editor} value=${kept.text} label=${`New text of ${title}`} onInput=${change}
@@ -167,12 +178,18 @@ async function follow(name) {
 export function Canvas({ id }) {
   const known = canvases.value.get(id), [text, problem, read] = useSections(id);
   const [isHistory, setHistory] = useState(false), body = useRef(null), { last } = known ?? {};
+  const seen = useRef(new Set());
   if (!known && loaded.value.has('canvases') && !text) {
     return html`<${Empty} title=${`There is no canvas “${id}”.`}>${!isReadOnly.value
       && html`<${Button}
       tone="main" onClick=${() => openCanvas(id)}>Make it<//>`}<//>`;
   }
-  const parts = text?.sections ?? [], note = last && html`revision ${known.rev} by
+  const parts = text?.sections ?? [], names = parts.map(each => each.section);
+  for (const name of names) seen.current.add(name);
+  // A section that was removed while somebody here wrote in it stays: nothing written is lost.
+  const lost = text ? [...seen.current].filter(each => !names.includes(each)
+    && draft(`c/${id}/${each}`).value) : [];
+  const note = last && html`revision ${known.rev} by
     <bdi> ${writerOf(last.writer)}</bdi> · <${Time} at=${last.timestamp} />`;
   const to = section => [...body.current.querySelectorAll('.part')]
     .find(each => each.id === `part-${section}`)?.scrollIntoView({ block: 'start' });
@@ -193,7 +210,8 @@ export function Canvas({ id }) {
       ${problem || known.problem}</p>`}
       ${isHistory && html`<${History} canvas=${id} rev=${known?.rev} />`}
       ${text && !parts.length && html`<p class="calm">The file is empty.</p>`}
-      ${parts.map(each => html`<${Part} key=${each.section} canvas=${id} part=${each}
+      ${[...parts, ...lost.map(section => ({ section, text: '', rev: null, writer: 'outside',
+        isGone: true }))].map(each => html`<${Part} key=${each.section} canvas=${id} part=${each}
         read=${read} />`)}
     </div></div>`;
 }

@@ -54,7 +54,8 @@ function Task({ task, isOpen, onToggle, onMove, neighbours }) {
     && status === 'waiting' ? `not before ${whole(task.not_before)}` : lineOf(task.waits);
   const { up, down, isFirst, isLast } = neighbours, mayMove = status === 'pending'
     && !isReadOnly.value;
-  return html`<li ref=${box} data-task=${task_id} class=${`task ${isOpen ? 'open' : ''} ${gone ? 'gone' : ''}`}>
+  return html`<li ref=${box} data-task=${task_id} class=${`task ${isOpen ? 'open' : ''} ${gone
+    ? 'gone' : ''}`}>
     <div class="task-line"><button type="button" class="task-open" aria-expanded=${isOpen}
       onClick=${onToggle}><${Icon} of="right" /><${State} of=${kindOf(task)}
       word=${WORDS[status]} /><span class="task-text"><bdi class="cut">${line
@@ -93,8 +94,8 @@ function places(tasks, task) {
     down: index >= 0 && index < all.length - 1 && (all[index + 2]?.task_id ?? 'last') };
 }
 
-/** The rows of tasks. `onMoved()` reads the order again, and draws the list anew: a person who moves
- * a task sees where it went, although order is kept under a pointer. `moved` gets the focus then.
+/** The rows of tasks. Order is kept under a pointer, but who moves a task sees where it went:
+ * `onMoved()` reads the order again, and draws the list anew. `moved` gets the focus then.
  * @param {{tasks: any[], all: any[], opened: ?string, onOpen: (id: ?string) => void,
  *   moved: ?string, onMoved: (id: string) => Promise<void>}} props */
 export function TaskList({ tasks, all, opened, onOpen, moved, onMoved }) {
