@@ -727,10 +727,7 @@ class SessionMachine:
 
     @_takes
     def withdraw(self, message: str, by: str) -> None:
-        """End the turn of a message; one that has none yet will end before it is sent.
-
-        The message must be one that is a turn of its own.
-        """
+        """End the turn of a message; one that has none yet gets one that ends before it is sent."""
         if self._turn is not None and self._turn.has(message):
             self._interrupt(by)
         elif message not in self._past.known and message not in self._past.withdrawn:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -240,10 +241,13 @@ class WaitingMessages:
     ) -> CurrentTurn:
         """Remove the messages of the next turn, and return it. Requires a message.
 
-        A turn of ``withdrawn`` messages only ends before it is sent. ``plain``: see ``next_turn``.
+        ``withdrawn`` messages share no turn with others: theirs ends before it is sent.
+        ``plain``: see ``next_turn``.
         """
-        turn, taken = next_turn(session, number, self._messages, plain)
-        turn.is_interrupted = all(each.id in withdrawn for each in self._messages[:taken])
+        is_withdrawn = self._messages[0].id in withdrawn
+        alike = [*takewhile(lambda each: (each.id in withdrawn) is is_withdrawn, self._messages)]
+        turn, taken = next_turn(session, number, alike, plain)
+        turn.is_interrupted = is_withdrawn
         del self._messages[:taken]
         return turn
 

@@ -159,9 +159,10 @@ export function Form({ title, verb, act, onClose, children, tone = 'main', wide 
     </div></form><//>`;
 }
 
-export const Field = ({ label, note = null, children }) => html`<label class="field">
-  <span class="label">${label}</span>${children}${note && html`<span
-    class="note">${note}</span>`}</label>`;
+/** A control with its name, and a note that is not a part of the name. */
+export const Field = ({ label, note = null, children }) => html`<div class="field"><label>
+  <span class="label">${label}</span>${children}</label>
+  ${note && html`<span class="note">${note}</span>`}</div>`;
 /** A text field; `onInput` gets the text. */
 export const Input = ({ value, onInput, ...rest }) => html`<input class="input" value=${value}
   autocomplete="off" spellcheck=${false} onInput=${event => onInput(event.target.value)}

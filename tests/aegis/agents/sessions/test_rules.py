@@ -735,10 +735,16 @@ def test_a_message_stays_withdrawn_in_the_fold_until_it_has_a_turn() -> None:
     assert past.withdrawn == {}
 
 
-def test_a_turn_of_several_messages_is_sent_if_one_of_them_is_not_withdrawn() -> None:
-    case = Case().working().give(SessionMachine.withdraw, "m2", "group:g")
-    case.give(SessionMachine.arrived, (message(2), message(3))).result()
-    assert [each.text for each in case.of(SendTurn)] == ["do 1", "do 2\n\ndo 3"]
+@pytest.mark.parametrize(
+    ("withdrawn", "sent"), [("m2", "do 3\n\ndo 4"), ("m3", "do 2"), ("m4", "do 2\n\ndo 3")]
+)
+def test_a_withdrawn_message_is_in_no_turn_with_others(withdrawn: str, sent: str) -> None:
+    case = Case().working().give(SessionMachine.withdraw, withdrawn, "human")
+    case.give(SessionMachine.arrived, (message(2), message(3), message(4))).result()
+    assert [each.text for each in case.of(SendTurn)] == ["do 1", sent]
+    case.result()
+    texts = " ".join(each.text for each in case.of(SendTurn))
+    assert all((f"do {each}" in texts) is (f"m{each}" != withdrawn) for each in (2, 3, 4))
 
 
 def test_a_request_waits_for_ever_unless_the_profile_limits_it() -> None:
