@@ -162,3 +162,42 @@ def test_old_files_are_deleted_and_of_too_many_the_oldest(
     assert {each.name for each in directory.iterdir()} == {"1", "2", "3"}
     make_room(directory, 75)
     assert {each.name for each in directory.iterdir()} == {"2", "3"}
+
+
+def image(
+    daemon: DaemonProcess, path: object, headers: Mapping[str, str | None]
+) -> tuple[int, bytes]:
+    """Return the status and the body of a request for an image."""
+    address = urlsplit(origin_of(daemon))
+    assert address.hostname is not None
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=GUARD_S)
+    given = {key: value for key, value in headers.items() if value is not None}
+    connection.request("POST", f"/image?path={quote(str(path))}", headers=given)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
+
+
+def test_a_page_reads_the_images_of_transcripts_and_no_other_file(daemon: DaemonProcess) -> None:
+    keys = of_page(daemon, logged_in(daemon))
+    state = daemon.root / ".aegis" / "state"
+    images = state / "agents" / ("0a" * 16) / "images"
+    images.mkdir(parents=True, mode=0o700)
+    for path, content in ((images / "1f.png", b"pixels"), (images.parent / "x.png", b"secret")):
+        path.write_bytes(content)
+        path.chmod(0o600)
+    (images / "2f.png").symlink_to(state / "endpoint.json")
+    assert image(daemon, images / "1f.png", keys) == (200, b"pixels")
+    assert image(daemon, images / "1f.png", {**keys, "x-aegis-page": None})[0] == 403
+    assert image(daemon, images / "1f.png", {**keys, "origin": "http://evil.example"})[0] == 403
+    refused: tuple[Path | str, ...] = (
+        *(images / "2f.png", images / "3f.png", images.parent / "x.png", state / "endpoint.json"),
+        *(f"{images}/../x.png", f"{images}/../images/1f.png", images, "1f.png", "", "/etc/passwd"),
+        str(images / "1f.png").removeprefix("/"),
+    )
+    for each in refused:
+        assert image(daemon, each, keys)[0] == 404, each
+    link = daemon.call("page_link", view="agent:anybody", label="reader", for_s=600)
+    viewer = logged_in(daemon, link=link["url"].partition("#v=")[2])
+    assert image(daemon, images / "1f.png", of_page(daemon, viewer))[0] == 403

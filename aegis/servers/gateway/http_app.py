@@ -30,7 +30,7 @@ from aegis.servers.access.auth import Keys
 from aegis.servers.calls import Identity, one_sentence
 from aegis.servers.gateway.http1 import RequestHead
 from aegis.servers.gateway.http_server import Exchange
-from aegis.servers.gateway.uploads import UPLOAD_PATH, Uploads
+from aegis.servers.gateway.uploads import IMAGE_PATH, UPLOAD_PATH, Uploads
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -105,7 +105,7 @@ class HttpApp:
             if refusal is not None:
                 await answer(refusal, send)
             return
-        if path == UPLOAD_PATH and self.uploads is not None:
+        if path in (UPLOAD_PATH, IMAGE_PATH) and self.uploads is not None:
             refusal = await self.uploads.serve(exchange)
             if refusal is not None:
                 await answer(refusal, send)

@@ -1,6 +1,7 @@
 """``Uploads``: takes files from the web page, which has bytes where ``agent_send`` takes paths.
 
     POST /upload?name=shot.png    the bytes as the body → {"path": "…/uploads/1f…-shot.png", …}
+    POST /image?path=…            an image of a transcript, whose entry names its path
 
 A page shows its cookie and its page key, another client of the operator the bearer token. A file is
 kept for ``KEPT_S`` seconds, as an agent may read it by its path long after the message; of too many
@@ -41,6 +42,7 @@ from aegis.servers.gateway.http_server import Exchange
 from aegis.state.state_files import DIRECTORY_MODE, check_directory, open_safely
 
 UPLOAD_PATH = "/upload"
+IMAGE_PATH = "/image"
 PAGE_HEADER = b"x-aegis-page"
 """The header with the page key: a cookie alone may come from a server at another port."""
 
@@ -61,6 +63,9 @@ WRITE_BYTES = 1024 * 1024
 MAX_NAME_CHARS = 60
 
 _UNSAFE = re.compile(r"[^\w.-]+")
+_IMAGE = re.compile(r"agents/[0-9a-f]+/(?:images|sent)/[0-9a-f]+\.(png|jpg|gif|webp)")
+"""An image beside a transcript, below the state directory. An agent may name any path."""
+_TYPES = {"jpg": b"image/jpeg"}
 
 log = structlog.get_logger("aegis.servers.uploads")
 
@@ -70,7 +75,8 @@ class Uploads:
 
     def __init__(self, pages: PageKeys, keys: Keys, hosts: frozenset[str]) -> None:
         self._pages, self._keys, self._hosts = pages, keys, hosts
-        self.directory = pages.path.parent / DIRECTORY
+        self._state = pages.path.parent
+        self.directory = self._state / DIRECTORY
         self._busy: set[Identity] = set()
 
     async def run(self) -> None:
@@ -83,11 +89,13 @@ class Uploads:
             await trio.sleep(SWEEP_S)
 
     async def serve(self, exchange: Exchange) -> ErrorResponse | None:
-        """Store the body of a request; return a refusal for the caller to send."""
+        """Store a file, or show an image; return a refusal for the caller to send."""
         admitted = self._admit(exchange)
         if isinstance(admitted, ErrorResponse):
             return admitted
         exchange.client.trust(admitted)
+        if exchange.head.path == IMAGE_PATH:
+            return await self._show(exchange)
         if admitted in self._busy:
             return ErrorResponse(429, "one file at a time: send this one again after the other")
         self._busy.add(admitted)
@@ -98,18 +106,34 @@ class Uploads:
         finally:
             self._busy.discard(admitted)
 
+    async def _show(self, exchange: Exchange) -> ErrorResponse | None:
+        wanted = _parameter(exchange.head.query, "path")
+        below = wanted.removeprefix(f"{text_of_path(self._state)}/")
+        found = _IMAGE.fullmatch(below)
+        if found is None or below == wanted:
+            return _NO_IMAGE
+        try:
+            data = await in_thread(_read, str(self._state / below))
+        except OSError:  # the oldest of many are deleted
+            return _NO_IMAGE
+        await _send(exchange, data, _TYPES.get(found[1], f"image/{found[1]}".encode()))
+        return None
+
     def _admit(self, exchange: Exchange) -> Identity | ErrorResponse:
         head = exchange.head
         refusal = turned_away(head.headers, head.query, self._hosts) or body_refusal(head.headers)
         if refusal is not None:
             return refusal
+        # For an image too: with a GET of its own a page sends no Origin.
         if head.method != "POST":
             return ErrorResponse(405, "use POST")
         identity = self._identity(exchange)
         if identity is None:
             return _NO_KEY
         if not identity.operator:
-            return ErrorResponse(403, "only the operator's page sends files, not a read-only link")
+            return ErrorResponse(
+                403, "only the operator's page sends files and reads images, not a read-only link"
+            )
         try:
             return within(exchange.client.process or OPERATOR, identity)
         except AegisError as error:
@@ -172,10 +196,14 @@ def _write(fd: int, data: bytes) -> None:
 
 
 async def _answer(exchange: Exchange, document: dict[str, object]) -> None:
-    body = json.dumps(document).encode()
+    await _send(exchange, json.dumps(document).encode(), b"application/json")
+
+
+async def _send(exchange: Exchange, body: bytes, kind: bytes) -> None:
     headers = [
-        (b"content-type", b"application/json"),
+        (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),
+        (b"content-security-policy", b"default-src 'none'"),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
     ]
@@ -183,9 +211,18 @@ async def _answer(exchange: Exchange, document: dict[str, object]) -> None:
     await exchange.send({"type": "http.response.body", "body": body})
 
 
+def _read(path: str) -> bytes:
+    with os.fdopen(open_safely(path, os.O_RDONLY), "rb") as file:
+        return file.read(MAX_UPLOAD_BYTES)
+
+
+def _parameter(query: bytes, name: str) -> str:
+    return parse_qs(query.decode("latin-1"), max_num_fields=8).get(name, [""])[0]
+
+
 def stored_name(query: bytes) -> str:
     """Return the end of the name of a file, from the query of its request. Pure."""
-    given = parse_qs(query.decode("latin-1"), max_num_fields=8).get("name", [""])[0]
+    given = _parameter(query, "name")
     # Letters of any language stay: the agent sees the name. Their order is not changed by marks.
     plain = _UNSAFE.sub("-", given.rpartition("/")[2]).strip(".-")
     return plain[-MAX_NAME_CHARS:].strip(".-") or "file"
@@ -235,5 +272,6 @@ def _files(entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[float, int, st
 _NO_KEY = ErrorResponse(
     403, "send the page's cookie and key from the page itself, or the operator's token"
 )
+_NO_IMAGE = ErrorResponse(404, "there is no such image of a transcript, or not any more")
 _EMPTY = ErrorResponse(400, "the file is empty")
 _TOO_LARGE = ErrorResponse(413, f"a file has at most {MAX_UPLOAD_BYTES // 2**20} MiB")

@@ -6,7 +6,8 @@ import { Text } from '../text.js';
 import { Button, Link, State, Time, seconds } from '../ui.js';
 import { grouped } from './fold.js';
 import { Output } from './output.js';
-import { Fold, Images, Long, Steps, Tool } from './tool.js';
+import { Images } from './images.js';
+import { Fold, Long, Steps, Tool } from './tool.js';
 
 const copy = async text => {
   try { await navigator.clipboard.writeText(text); say('Copied'); } catch {

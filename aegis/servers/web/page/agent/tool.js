@@ -7,6 +7,7 @@ import { agentOf } from '../store.js';
 import { toolName } from './fold.js';
 import { Output } from './output.js';
 import { below } from './words.js';
+import { Images } from './images.js';
 
 const SHOWN_CHARS = 12_000, SMALL_CHANGE = 30, SLOW_S = 1;
 /** By kind: while it runs, once it has ended, and in a sentence about several. */
@@ -58,12 +59,6 @@ export function Long({ text, label = 'Result' }) {
     ${isLong && html`<button type="button" class="link" onClick=${() => setWhole(true)}>
       Show all ${text.length.toLocaleString('en')} characters</button>`}`;
 }
-
-/** Images are kept in files of the daemon's host, which a page does not read. */
-export const Images = ({ images }) => images?.length > 0 && html`<ul class="images">
-  ${images.map(({ type, width, height, path }) => html`<li><${Icon} of="file" /><span class="cut">
-    ${type.toUpperCase()} image, ${width} × ${height}</span>
-    ${path && html`<code class="note cut" title=${path}>${path}</code>`}</li>`)}</ul>`;
 
 /** The input of a call as a person reads it. */
 function Input({ block }) {

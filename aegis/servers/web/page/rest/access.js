@@ -34,7 +34,8 @@ const named = view => view.replace('terminal:', 'Terminal ').replace('agent:', '
 const Secret = ({ title, address, children, onClose }) => html`<${Dialog} title=${title}
   onClose=${onClose} foot=${html`<${Button} tone="main" onClick=${onClose}>Done<//>`}>
   <div class="copied"><input class="input mono" readonly aria-label="Address" value=${address}
-    onFocus=${event => event.target.select()} /><${Copy} text=${address} small=${false} tone="main" /></div>${children}<//>`;
+    onFocus=${event => event.target.select()} />
+    <${Copy} text=${address} small=${false} tone="main" /></div>${children}<//>`;
 
 /**
  * Make a read-only link of a terminal or an agent: `subject` is 'terminal:NAME' or 'agent:HANDLE',

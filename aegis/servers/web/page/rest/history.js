@@ -33,7 +33,8 @@ const opened = where => event => {
 
 export const Found = ({ find, word, isFirst }) => html`<li class="row tall"><${Link}
   class="row-link" to=${whereOf(find)} tabindex=${isFirst ? 0 : -1}
-  onClick=${opened(whereOf(find))}>${outcomeOf(find) ? html`<${State} of=${outcomeOf(find)} quiet />`
+  onClick=${opened(whereOf(find))}>
+  ${outcomeOf(find) ? html`<${State} of=${outcomeOf(find)} quiet />`
     : html`<span class="nub"></span>`}
   <span class="two-lines"><bdi class="cut found-text" title=${find.text}>
     <${Marked} text=${find.text} word=${word} /></bdi>

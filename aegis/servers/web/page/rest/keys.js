@@ -34,7 +34,8 @@ const Combination = ({ of }) => of.split(' ').map((each, at) => html`${at > 0 &&
 
 export const Keys = ({ onClose }) => html`<${Dialog} wide title="Keys of the page"
   onClose=${onClose}>
-  <div class="keys-list" tabindex="0" role="region" aria-label="All keys">${KEYS.map(([title, keys]) => html`<section key=${title}><h3>${title}</h3>
+  <div class="keys-list" tabindex="0" role="region" aria-label="All keys">
+    ${KEYS.map(([title, keys]) => html`<section key=${title}><h3>${title}</h3>
     <table><tbody>${keys.map(([key, does]) => html`<tr key=${key}><th scope="row">
       <${Combination} of=${key} /></th><td>${does}</td></tr>`)}</tbody></table></section>`)}</div>
   <p class="note">Inside a terminal all other keys belong to its program.</p><//>`;
