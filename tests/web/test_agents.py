@@ -270,7 +270,11 @@ def test_files_go_with_a_message_by_button_paste_and_drop(
     assert any(each.startswith("saw image/png") for each in crew.texts("files"))
     assert "a note" in crew.entries("files", "turn_opened")[-1]["text"]
     expect(attached).to_have_count(0)
-    expect(talk(page, "files")).to_contain_text("PNG image, 1")
+    small = talk(page, "files").get_by_role("button", name="Enlarge the PNG image").first
+    small.click()
+    shown = page.get_by_role("dialog").get_by_role("img")
+    expect(shown).to_be_visible()
+    assert shown.evaluate("each => each.decode().then(() => each.naturalWidth)") > 0
 
 
 def test_a_draft_outlives_a_reload_and_another_tab_of_the_page(crew: Crew, window: Window) -> None:

@@ -74,8 +74,8 @@ export function stateOf(where) {
 export function View({ where, onClose }) {
   const { kind, id, params } = parse(where), Page = id === null ? PAGES[kind]?.[1] : ONE[kind]?.[0];
   if (!Page) {
-    return html`<h1 class="hidden">Not found</h1><${Empty} title="There is no such page."><${Link} class="btn"
-      to="home">Home<//><//>`;
+    return html`<h1 class="hidden">Not found</h1><${Empty} title="There is no such page.">
+      <${Link} class="btn" to="home">Home<//><//>`;
   }
   return html`<${Page} key=${`${kind}/${id}`} id=${id} where=${where} params=${params}
     onClose=${onClose} />`;
