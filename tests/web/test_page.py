@@ -44,23 +44,28 @@ def test_a_session_that_rests_on_its_question_needs_an_answer(
     team.spawn("SAY hello", handle="ada")
     team.has_turns("ada", 1)
     own_daemon.call("ask_human", from_handle="ada", question="Which colour?", wait_s=0)
-    expect(window.page.locator("main")).to_contain_text("needs an answer: Which colour?")
+    expect(window.page.locator("main")).to_contain_text("Which colour?")
+    window.go("/a/ada")
+    waiting = window.page.get_by_role("region", name="Waits for your answer")
+    expect(waiting).to_contain_text("Which colour?")
     window.check()
 
 
 def test_emoji_are_shown_whole_and_what_hides_beside_them_by_its_number(
     daemon: DaemonProcess, browser: Browser
 ) -> None:
-    window = log_in(browser, daemon)
-
-    def shown(text: str) -> str:
-        code = "async text => (await import('./dom.js')).plain(text)"
-        return str(window.page.evaluate(code, text))
-
-    for emoji in EMOJI:
-        assert shown(f"done {emoji}{emoji}") == f"done {emoji}{emoji}"
+    daemon.call("term_spawn", name="signs")
     hidden = "a\u200bb\U000e0101\ufe0f\U000e0041👍\u200d1\ufe0f"
-    assert shown(hidden) == "a⟨U+200B⟩b⟨U+E0101⟩⟨U+FE0F⟩⟨U+E0041⟩👍⟨U+200D⟩1⟨U+FE0F⟩"
+    for text in (*EMOJI, hidden):
+        daemon.call("term_run", name="signs", cmd=f": '{text}{text}'")
+    window = log_in(browser, daemon)
+    window.go("/t/signs")
+    commands = window.page.locator(".cmd")
+    expect(commands).to_have_count(len(EMOJI) + 1)
+    named = "aU+200BbU+E0101U+FE0FU+E0041👍U+200D1U+FE0F"
+    for at, text in enumerate((named, *reversed(EMOJI))):
+        commands.nth(at).click()
+        expect(window.page.locator(".block .whole")).to_have_text(f": '{text}{text}'")
     window.check()
 
 
@@ -74,10 +79,10 @@ def test_what_an_agent_says_is_text(own_daemon: DaemonProcess, browser: Browser)
     team = Team(own_daemon)
     window = log_in(browser, own_daemon)
     handle = team.spawn(f"SAY {EVIL}\nASK {EVIL[:2000]}", handle="eve")
-    expect(window.page.locator(".ask")).to_have_count(1)
+    expect(window.page.locator("li.ask")).to_have_count(1)
     window.go(f"/a/{handle}")
-    said = window.page.locator(".said", has_text="<img src=x onerror=alert(1)>")
-    expect(said).not_to_have_count(0)
+    talk = window.page.get_by_role("log")
+    expect(talk).to_contain_text("<img src=x onerror=alert(1)>")
     assert window.page.evaluate("document.querySelectorAll('main img, main script').length") == 0
     shown = window.page.locator("main").inner_text()
     assert "\x1b" not in shown

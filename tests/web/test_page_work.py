@@ -29,9 +29,9 @@ def test_a_connection_opens_each_stream_once(daemon: DaemonProcess, browser: Bro
 
     window.page.on("websocket", listen)
     window.page.reload()
-    window.wait("() => globalThis.app?.store.isWhole === true")
+    window.wait("() => globalThis.app?.store.loaded.value.has('requests')")
     assert len(opened) == len(set(opened)) >= 8
-    window.page.evaluate("app.store.loaded.clear(); app.link.socket.close(); 0")
-    window.wait("app.link.state === 'up' && app.store.loaded.has('tree')")
+    window.page.evaluate("app.store.loaded.value = new Set(); app.link.socket.close(); 0")
+    window.wait("app.link.state === 'up' && app.store.loaded.value.has('requests')")
     assert len(opened) == len(set(opened)) >= 8
     window.check()

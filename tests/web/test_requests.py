@@ -122,6 +122,7 @@ def test_the_keyboard_alone_moves_opens_allows_and_denies(studio: Studio, browse
     window.page.wait_for_timeout(GUARD_MS)
     keys.press("s")  # opens it: what it covers is read first
     expect(row(window, three)).to_contain_text("Allow Bash for this session")
+    expect(row(window, three).get_by_role("button", name="For the session")).to_be_enabled()
     keys.press("s")
     says(studio, three, '"allow", {"command": "touch three"}, 1')
     focus(window, one)
@@ -233,6 +234,7 @@ def test_it_is_denied_with_a_reason_that_the_agent_gets(
     found = review(window, handle)
     found.get_by_role("button", name="Deny with a reason").click()
     window.page.keyboard.type("Use git rm")
+    window.page.wait_for_timeout(GUARD_MS)
     found.get_by_role("button", name="Deny with this reason").click()
     says(studio, handle, '["deny", null, 0, "Use git rm"]')
     window.check()

@@ -26,20 +26,27 @@ export function Code({ text, language }) {
     : html`<figure class="code"><pre dir="ltr">${text}</pre></figure>`;
 }
 
-// Characters that are not seen, that change the order of others, or that look like a space and are
-// none. A joiner inside an emoji is left alone.
-const ODD = new RegExp('(?!(?<=\\p{Extended_Pictographic}\\ufe0f?|\\p{Emoji_Modifier})\\u200d)'
-  + '[\\p{Cf}\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00a0\\u115f\\u1160\\u2000-\\u200a'
-  + '\\u2028\\u2029\\u202f\\u205f\\u2800\\u3000\\u3164\\uffa0\\u{e0100}-\\u{e01ef}]', 'gu');
+// As aegis/shown_text.py decides: emoji stay whole, with the joiners, selectors and tags that belong
+// to them; every other character that is not seen, or changes the order of others, is odd. So are
+// those that look like a space and are none.
+const SIGN = String.raw`\p{Extended_Pictographic}(?:[\ufe0e\ufe0f]|\p{Emoji_Modifier})?`;
+const tagged = text => [...text].map(c => String.fromCodePoint(0xe0000 + c.charCodeAt(0))).join('');
+const FLAGS = ['gbeng', 'gbsct', 'gbwls'].map(tagged).join('|');
+const EMOJI = String.raw`[0-9#*]\ufe0f\u20e3|\u{1f3f4}(?:${FLAGS})\u{e007f}`
+  + String.raw`|${SIGN}(?:\u200d${SIGN})*`;
+const ODD = new RegExp(String.raw`(${EMOJI})|(?![\n\t])[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4`
+  + String.raw`\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{1d159}\u{e0100}-\u{e01ef}`
+  + String.raw`\u00a0\u2000-\u200a\u202f\u205f\u3000]`, 'gu');
+const oddIn = text => [...text.matchAll(ODD)].filter(([, emoji]) => emoji === undefined);
 
 /** Whether a text has characters that a person would not see. */
-export const isOdd = text => { ODD.lastIndex = 0; return ODD.test(text); };
+export const isOdd = text => oddIn(text).length > 0;
 
 /** A text on which one decides: each character that is not seen is shown by its number. */
 export function Exact({ children }) {
   const text = [children].flat(9).map(String).join(''), parts = [];
   let at = 0;
-  for (const found of text.matchAll(ODD)) {
+  for (const found of oddIn(text)) {
     const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
     parts.push(text.slice(at, found.index), html`<mark class="odd">U+${code}</mark>`);
     at = found.index + found[0].length;

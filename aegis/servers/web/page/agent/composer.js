@@ -9,7 +9,8 @@ import { handBack, interrupt, resume } from './dialogs.js';
 import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf,
   thinkingChoice } from './words.js';
 
-const EMPTY = { text: '', files: [], key: '' };
+/** `unsent` is what was sent and not answered yet: it may have arrived. */
+const EMPTY = { text: '', files: [], unsent: null };
 const COMMAND = /^\/([\w:.-]*)$/;
 
 /** Messages that the agent has not read yet; `mine` are of this page. */
@@ -102,7 +103,7 @@ export function Composer({ agent, details, fold, version }) {
   const queued = useQueued(agent, fold, version), sending = useRef(false);
   const set = change => {
     const next = { ...EMPTY, ...kept.peek(), ...change };
-    kept.value = next.text || next.files.length ? next : null;
+    kept.value = next.text || next.files.length || next.unsent ? next : null;
   };
   const setFiles = change => set({ files: change(kept.peek()?.files ?? []) });
   const onFiles = files => { setWhy(''); attach(files, setFiles); };
@@ -110,6 +111,15 @@ export function Composer({ agent, details, fold, version }) {
   const { text, files } = value, isUploading = files.some(each => !each.path && !each.why);
   const can = !isUploading && !files.some(each => each.why) && (text.trim() !== ''
     || files.length > 0);
+
+  /** Put what was not sent back before what was typed meanwhile. */
+  const restore = () => {
+    const now = { ...EMPTY, ...kept.peek() }, { unsent } = now;
+    if (!unsent) return;
+    const typed = now.text.trim() && now.text !== unsent.text ? now.text : '';
+    set({ text: [unsent.text, typed].filter(Boolean).join('\n'), files: now.files.length
+      ? now.files : unsent.files });
+  };
 
   useLayoutEffect(() => {
     const { current } = box;
@@ -120,6 +130,7 @@ export function Composer({ agent, details, fold, version }) {
   useEffect(() => { // an upload that a reload cut off is not attached
     const whole = files.filter(each => each.path);
     if (whole.length !== files.length) set({ files: whole });
+    if (!text) restore(); // a reload came before the answer
   }, []);
   useEffect(() => { // "Send it again", and comments on a change
     const take = event => {
@@ -139,22 +150,25 @@ export function Composer({ agent, details, fold, version }) {
     sending.current = true;
     setSending(true);
     setWhy('');
-    // The key is kept with the draft: what is sent again after a lost connection arrives once.
-    const key = value.key || (crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`);
-    set({ key });
+    // A text that failed is sent again with the same key: it may have arrived.
+    const { unsent } = value, isAgain = unsent?.text.trim() === text.trim();
+    const key = isAgain ? unsent.key : crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    kept.value = { ...EMPTY, unsent: { text, files, key } };
     try {
       const receipt = agent.program
         ? await call('handoff', { target_handle: agent.handle, context: text, key })
         : await call('agent_send', { handle: agent.handle, text, key, ...pathsOf(files) });
-      // What was typed meanwhile stays.
-      const now = kept.peek() ?? EMPTY;
-      const rest = now.text.startsWith(text) ? now.text.slice(text.length) : now.text;
-      kept.value = rest.trim() ? { ...EMPTY, text: rest } : null;
+      set({ unsent: null });
       setSent(receipt);
       setTimeout(() => setSent(now => now === receipt ? null : now), SENT_MS);
       if (receipt.notice) say(receipt.notice);
-    } catch (error) { setWhy(error.message); } finally { sending.current = false; setSending(false);
-      }
+    } catch (error) {
+      setWhy(error.message);
+      restore();
+    } finally {
+      sending.current = false;
+      setSending(false);
+    }
   };
   const pick = each => { set({ text: `/${each.name} ` }); setOn(0); box.current.focus(); };
   const key = event => {
@@ -182,7 +196,10 @@ export function Composer({ agent, details, fold, version }) {
         onClick=${() => resume(agent.handle)}>Resume<//></div>`;
   }
   const busy = isBusy(agent) && !agent.taken_over, id = `commands-${agent.id}`;
-  const type = event => { set({ text: event.target.value, key: '' }); setShut(false); setOn(0);
+  const type = event => {
+    const { value: typed } = event.target;
+    set(typed ? { text: typed } : { text: '', unsent: null });
+    setShut(false); setOn(0);
     setSent(null); };
   return html`<${Queued} list=${queued} />
     ${agent.taken_over && html`<div class="notice" role="status"><span>You have its conversation

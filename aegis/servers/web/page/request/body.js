@@ -96,6 +96,13 @@ function Input({ request }) {
       They are marked.</p>`}`;
 }
 
+/** Show a box and give it the focus at once: what is typed before it is drawn would be the letters
+ * that answer. */
+function write(box) {
+  box.closest('[hidden]')?.removeAttribute('hidden');
+  box.focus();
+}
+
 /** The buttons of a permission. Of several options of one kind each has its own button. */
 function Permission({ all, give, isBusy, isSeen, guard }) {
   const [first] = all, [isWhy, setWhy] = useState(false), [why, setWhyText] = useState('');
@@ -115,15 +122,15 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
       onClick=${give('allow', { ...more, option: each.id })}>${words}: <bdi>${each.name || each.id}
       </bdi><//>`);
   };
-  const refuse = give(ends ? 'cancel' : 'deny', () => why.trim() ? { message: why.trim() } : {});
+  const refuse = give(isWhy && ends ? 'cancel' : 'deny',
+    () => isWhy && why.trim() ? { message: why.trim() } : {});
   const covered = optionsOf(first, 'allow_session');
-  useEffect(() => { if (isWhy) box.current?.focus(); }, [isWhy]);
-  return html`${isWhy && html`<div class="why-not"><textarea class="input" rows="2" dir="auto"
+  return html`<div class="why-not" hidden=${!isWhy}><textarea class="input" rows="2" dir="auto"
       aria-label="Reason, for the agent" placeholder="What it should do instead" value=${why}
       ref=${box} onInput=${event => setWhyText(event.target.value)} onKeyDown=${event => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) refuse(event);
         if (event.key === 'Escape') { event.stopPropagation(); setWhy(false); }
-      }} /><${Check} label="End its turn too" value=${ends} onChange=${setEnds} /></div>`}
+      }} /><${Check} label="End its turn too" value=${ends} onChange=${setEnds} /></div>
     ${first.default_to_no && html`<p class="note">The agent suggests to refuse it.</p>`}
     ${first.needs_person && html`<p class="note">Only a person may allow it.</p>`}
     ${covered.length === 1 && covered[0].name && mayAllow(first, 'allow_session') && html`<p
@@ -134,7 +141,11 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
         onClick=${refuse}>${isWhy ? 'Deny with this reason' : `Deny${many}`}<kbd
           aria-hidden="true">n</kbd><//>
       ${!isWhy && html`<${Button} tone="ghost" disabled=${isBusy}
-        onClick=${event => !(event.detail && guard()) && setWhy(true)}>Deny with a reason…<//>`}
+        onClick=${event => {
+          if (event.detail && guard()) return;
+          setWhy(true);
+          write(box.current);
+        }}>Deny with a reason…<//>`}
     </div>`;
 }
 
@@ -142,12 +153,12 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
 function Plan({ request, give, isBusy, isSeen }) {
   const plan = planOf(request), [values, set] = useFilled(request.id);
   const { text = plan, isEdited = false, comment = '', isBack = false } = values;
-  const off = isBusy || !isSeen || (isEdited && !text.trim());
+  const off = isBusy || !isSeen || (isEdited && !text.trim()), box = useRef(null);
   const edit = () => isEdited && text !== plan ? { values: { plan: text } } : {};
   const approves = mayAllow(request, 'allow_once'), lasts = mayAllow(request, 'allow_session');
-  return html`${isBack && html`<textarea class="input" rows="3" dir="auto" value=${comment}
-      aria-label="Comment on the plan" placeholder="What should be different"
-      onInput=${event => set('comment', event.target.value)} />`}
+  return html`<textarea class="input" rows="3" dir="auto" value=${comment} hidden=${!isBack}
+      aria-label="Comment on the plan" placeholder="What should be different" ref=${box}
+      onInput=${event => set('comment', event.target.value)} />
     <div class="ask-acts">
       ${approves && html`<${Button} tone="main" data-key="y" disabled=${off}
         onClick=${give('allow', edit)}>Approve<kbd aria-hidden="true">y</kbd><//>`}
@@ -157,7 +168,10 @@ function Plan({ request, give, isBusy, isSeen }) {
           aria-hidden="true">s</kbd><//>`}
       ${isBack ? html`<${Button} disabled=${isBusy || !comment.trim()}
           onClick=${give('deny', () => ({ message: comment.trim() }))}>Send the comment<//>`
-        : html`<${Button} data-key="n" onClick=${() => set('isBack', true)}>Keep planning…<kbd
+        : html`<${Button} data-key="n" onClick=${() => {
+          set('isBack', true);
+          write(box.current);
+        }}>Keep planning…<kbd
           aria-hidden="true">n</kbd><//>`}
       ${isBack && html`<${Button} tone="ghost" disabled=${isBusy} onClick=${give('deny')}>Keep
         planning without a comment<//>`}
