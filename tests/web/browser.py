@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 from tests.e2e.harness import GUARD_S, DaemonProcess
 
@@ -37,6 +37,9 @@ PHONE = {
     "is_mobile": True,
     "has_touch": True,
 }
+
+# A busy machine takes its time: what never comes fails all the same.
+expect.set_options(timeout=GUARD_S * 1000)
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 

@@ -26,9 +26,9 @@ export function Code({ text, language }) {
     : html`<figure class="code"><pre dir="ltr">${text}</pre></figure>`;
 }
 
-// As aegis/shown_text.py decides: emoji stay whole, with the joiners, selectors and tags that belong
-// to them; every other character that is not seen, or changes the order of others, is odd. So are
-// those that look like a space and are none.
+// As aegis/shown_text.py decides: emoji stay whole, with the joiners, selectors and tags that
+// belong to them; every other character that is not seen, or changes the order of others, is odd.
+// So are those that look like a space and are none.
 const SIGN = String.raw`\p{Extended_Pictographic}(?:[\ufe0e\ufe0f]|\p{Emoji_Modifier})?`;
 const tagged = text => [...text].map(c => String.fromCodePoint(0xe0000 + c.charCodeAt(0))).join('');
 const FLAGS = ['gbeng', 'gbsct', 'gbwls'].map(tagged).join('|');

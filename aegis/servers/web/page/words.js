@@ -1,4 +1,5 @@
-// Sentences of the daemon in the words of the page: a tool that one names is a button or a page here.
+// Sentences of the daemon in the words of the page: a tool that one names is a button or a page
+// here.
 
 /** @type {Record<string, string>} the words on the page for a tool, without 'aegis_' */
 const HERE = {

@@ -8,7 +8,9 @@ const MOST = 40;
 /** Addresses of what was read, by path; of too many the oldest are given back. */
 const read = new Map();
 
-/** Read an image from the daemon, with the key of the page: an address of its own would need none. */
+/**
+ * Read an image from the daemon, with the key of the page: an address of its own would need none.
+ */
 async function addressOf(path) {
   const known = read.get(path);
   if (known) return known;

@@ -96,7 +96,8 @@ const cost = value => value === null || value === undefined ? '–' : money(valu
 
 const AgentTable = ({ spans }) => html`<div class="table-box" tabindex="0" role="region"
   aria-label="Usage of each agent"><table class="list"><thead><tr><th>Agent</th>
-  <th class="num">Cost</th><th class="num">Turns</th><th class="num">Time</th><th class="num">Read</th>
+  <th class="num">Cost</th><th class="num">Turns</th><th class="num">Time</th><th
+    class="num">Read</th>
   <th class="num">of it cached</th><th class="num">Written</th></tr></thead>
   <tbody>${spans.map(({ handle, usage }) => html`<tr key=${handle}>
     <td><${Link} to=${`a/${handle}`} class="link"><bdi>${handle}</bdi><//></td>
