@@ -606,6 +606,9 @@ FULL = """() => {
 
 def test_a_full_home_is_one_screen(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon, BIG)
+    read = "name => app.store.loaded.value.has(name)"
+    for name in ("agents", "requests", "terminals"):
+        window.wait(read, name)
     window.page.evaluate(FULL)
     expect(window.page.get_by_role("region", name="Waiting for you")).to_contain_text("60")
     expect(rows(window)).to_have_count(9)

@@ -213,7 +213,7 @@ def test_the_whole_history_is_read_and_searched(
     expect(history.locator(".entry")).to_have_count(30)
     expect(history).to_contain_text("part 69")
     history.get_by_role("button", name="Earlier").click()
-    expect(history.locator(".entry")).to_have_count(60)
+    expect(history.locator(".entry").nth(59)).to_be_attached()
     choose(window, terminal.name, "Find in output")
     bar = window.page.get_by_role("search", name="Find in output")
     found = bar.get_by_role("status")

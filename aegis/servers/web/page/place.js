@@ -63,7 +63,10 @@ effect(() => {
 effect(() => stored.set('tabs', JSON.stringify(tabs.value), sessionStorage));
 
 export const href = where => `#/${where}`;
-export const go = where => { location.hash = href(where); };
+export const go = where => {
+  location.hash = href(where);
+  place.value = where; // the event comes later, and the next key may come before it
+};
 
 /** Show an address beside what is shown: the last of three panes gives way. */
 export function beside(where) {

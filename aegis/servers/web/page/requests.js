@@ -70,7 +70,8 @@ function Row({ row, index, isOpen, isOn, isHere, moved, onToggle, onPick, onDone
   return html`<li data-key=${row.key} data-request=${first.id} onPointerDown=${onPick}
     class=${`ask ${isOpen ? 'open' : ''} ${isOn ? 'on' : ''} ${gone ? 'gone' : ''}`}>
     <div class="ask-line"><button type="button" class="ask-open" data-row=${index} tabindex=${stop}
-      aria-expanded=${isOpen} disabled=${gone} onFocus=${onPick} onClick=${onToggle}>
+      aria-expanded=${isOpen} aria-disabled=${gone ? 'true' : null} onFocus=${onPick}
+      onClick=${() => gone || onToggle()}>
       <${Icon} of="right" /><span class="who"><bdi class="name">${who[0]}</bdi>${who.length > 1
         && html`<span class="note">+${who.length - 1}</span>`}</span>${all.length > 1
         && html`<span class="times">${all.length} ×</span>`}<span class="what" ref=${what}><${Line}

@@ -1,4 +1,5 @@
 // The entries of a transcript as blocks to draw. Pure: no call, no element.
+import { plainIn } from '../plain.js';
 
 /**
  * @typedef {object} Entry  as the daemon sends it
@@ -74,7 +75,7 @@ export class Fold {
     for (const entry of entries) {
       if (this.newest !== null && entry.seq <= this.newest) continue;
       this.first ??= entry.seq; this.newest = entry.seq;
-      this.take(entry);
+      this.take({ ...entry, fields: plainIn(entry.fields) });
     }
     return this;
   }

@@ -1,5 +1,5 @@
 // The history of requests: who answered what, and when.
-import { html, useEffect, useState } from '../lib.js';
+import { html, useEffect, useRef, useState } from '../lib.js';
 import { call, requests } from '../store.js';
 import { Button, Choice, Empty, Head, Icon, Link, Time } from '../ui.js';
 import { Line } from '../requests.js';
@@ -9,13 +9,15 @@ import { asker, brief, outcome, placeOf, sentence } from './model.js';
 const STEP = 50, MOST = 500;
 const ENDED = [['all', 'All'], ['answered', 'Answered'], ['withdrawn', 'Withdrawn']];
 
-function Ended({ request }) {
-  const [isOpen, setOpen] = useState(false);
+function Ended({ request, isWanted }) {
+  const [isOpen, setOpen] = useState(isWanted), box = useRef(null);
+  useEffect(() => { if (isWanted) box.current.scrollIntoView({ block: 'center' }); }, [isWanted]);
   const at = request.answered ?? request.created;
   const { answer } = request, said = answer?.message || answer?.plan
     || (answer?.answers && Object.values(answer.answers).flat().join(', '))
     || (answer?.content && JSON.stringify(answer.content)) || request.withdrawn || '';
-  return html`<li class=${`ask ${isOpen ? 'open' : ''}`}><div class="ask-line"><button type="button"
+  return html`<li ref=${box} class=${`ask ${isOpen ? 'open' : ''}`}><div class="ask-line"><button
+    type="button"
     class="ask-open" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}><${Icon}
       of="right" />
     <span class="who"><bdi class="name">${asker(request)}</bdi></span><span class="what"><${Line}
@@ -37,7 +39,7 @@ export function Answered({ params }) {
   const [limit, setLimit] = useState(STEP), [kind, setKind] = useState('all');
   const [problem, setProblem] = useState(''), handle = params?.get('of');
   const [text, setText] = useState('');
-  const open = requests.value.size;
+  const open = requests.value.size, one = params?.get('id');
   useEffect(() => {
     let isOver = false;
     call('request_list', { state: 'closed', limit, ...handle && { handle } }).then(found => {
@@ -46,6 +48,11 @@ export function Answered({ params }) {
     }, error => { if (!isOver) setProblem(error.message); });
     return () => { isOver = true; };
   }, [limit, open, handle]);
+  // A find of the history may be older than the first ones.
+  const isFound = !one || list?.some(each => each.id === one);
+  useEffect(() => {
+    if (list && !isFound && hasMore && limit < MOST) setLimit(Math.min(MOST, limit * 2));
+  }, [list]);
   const wanted = text.trim().toLowerCase(), shown = (list ?? [])
     .filter(each => kind === 'all' || each.state === kind)
     .filter(each => !wanted || `${asker(each)} ${brief(each)} ${each.by} ${outcome(each)}`
@@ -58,7 +65,7 @@ export function Answered({ params }) {
     ${problem && html`<p class="bad-text" role="alert">${problem}</p>`}
     ${list && !shown.length && html`<${Empty} title="No request was answered yet." />`}
     ${shown.length > 0 && html`<ul class="asks" aria-label="Answered requests">${shown.map(each =>
-      html`<${Ended} key=${each.id} request=${each} />`)}</ul>`}
+      html`<${Ended} key=${each.id} request=${each} isWanted=${each.id === one} />`)}</ul>`}
     ${hasMore && limit < MOST && html`<${Button} tone="ghost all"
       onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older<//>`}
     ${hasMore && limit >= MOST && html`<p class="note">Older ones are found in <${Link} to="history"

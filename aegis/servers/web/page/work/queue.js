@@ -24,9 +24,8 @@ const STATES = [['all', 'All'], ['running', 'Running'], ['waiting', 'Waiting'], 
 function useTasks(queue, limit) {
   const [found, setFound] = useState(null), [problem, setProblem] = useState('');
   const { state } = connection.value, change = queues.value.get(queue), timer = useRef(0);
-  const turn = useRef(0);
-  const read = async () => {
-    const mine = ++turn.current;
+  const turn = useRef(0), last = useRef(Promise.resolve());
+  const load = async mine => {
     try {
       const value = await call('task_list', { queue, limit });
       if (mine === turn.current) { setFound(value); setProblem(''); }
@@ -34,11 +33,18 @@ function useTasks(queue, limit) {
       if (mine === turn.current && error.code !== 'lost') setProblem(error.message);
     }
   };
+  /** Read the tasks; the promise is kept when they are shown, by this or a newer read. */
+  const read = () => {
+    const mine = ++turn.current;
+    const done = load(mine).then(() => mine === turn.current ? undefined : last.current);
+    last.current = done;
+    return done;
+  };
   useEffect(() => {
     if (state !== 'up') return undefined;
     clearTimeout(timer.current);
     timer.current = setTimeout(read, found ? SETTLE_MS : 0);
-    return () => { turn.current++; clearTimeout(timer.current); };
+    return () => clearTimeout(timer.current);
   }, [queue, limit, state, change]);
   return [found, problem, read];
 }
