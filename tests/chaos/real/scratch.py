@@ -160,13 +160,19 @@ class ScratchDaemon:
             )
 
     def wait_ready(self) -> bool:
-        """Wait until it is ready; return False if it ended before."""
+        """Wait until it is ready; return False if it ended before.
+
+        Raises ``ScratchError`` at a timeout.
+        """
         stdout = self.process.stdout
         if stdout is None:
             raise ScratchError("the daemon's standard output is not a pipe")
         output = b""
         while self.last_words not in output:
-            wait_readable(stdout.fileno())
+            try:
+                wait_readable(stdout.fileno())
+            except ScratchError:
+                raise self._stuck("the daemon did not become ready") from None
             data = os.read(stdout.fileno(), 65_536)
             if not data:
                 return False
@@ -193,19 +199,23 @@ class ScratchDaemon:
     def wait_stopped(self) -> int:
         """Wait until its process has ended; return its exit code.
 
-        Raises ``ScratchError`` with the log, and with the stacks of a forked process, at a timeout.
+        Raises ``ScratchError`` at a timeout.
         """
         try:
             code = self.process.wait(GUARD_S)
         except subprocess.TimeoutExpired:
-            if isinstance(self.process, ForkedProcess):
-                self.process.send_signal(STACKS_SIGNAL)
-            self.wait_dead(STACKS_S)
-            self.process.kill()
-            raise ScratchError(f"the daemon did not end: {self.log[-20_000:]}") from None
+            raise self._stuck("the daemon did not end") from None
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
+
+    def _stuck(self, what: str) -> ScratchError:
+        """Kill it; return an error with its log, and with the stacks of a forked process."""
+        if isinstance(self.process, ForkedProcess):
+            self.process.send_signal(STACKS_SIGNAL)
+        self.wait_dead(STACKS_S)
+        self.process.kill()
+        return ScratchError(f"{what}: {self.log[-20_000:]}")
 
     def connect(self) -> LineClient:
         """Return a connection of the line protocol. Raises ``ClientError``."""
