@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,10 +12,13 @@ import trio
 
 from actors import Actor, ActorCrashed, AskError, Ref, Reply, count
 from aegis.errors import AegisError, InvalidRequest
+from aegis.examination import examine
 from aegis.names import check_handle
 from aegis.path_text import text_of_path
 from aegis.protocol.daemon import (
     DaemonStatus,
+    Examination,
+    Examine,
     GetStatus,
     GetTree,
     ListSessionHandles,
@@ -59,7 +62,14 @@ log = structlog.get_logger("aegis")
 
 ChangesKeys = NewSession | RevokeSession | RotateToken | NewLink | RevokePage
 Asked = (
-    GetStatus | GetTree | ListSessionHandles | ListPages | NewPageCode | StopDaemon | ChangesKeys
+    GetStatus
+    | GetTree
+    | Examine
+    | ListSessionHandles
+    | ListPages
+    | NewPageCode
+    | StopDaemon
+    | ChangesKeys
 )
 KeyReply = Session | Voided | PageAddress | PagesRevoked
 
@@ -124,7 +134,7 @@ class Daemon(Actor[Asked]):
     """The actor of the daemon's own commands.
 
     It sends ``handle_seen`` to the actor at ``handles`` (a path) for each new session. ``left_out``
-    are the names of variables that it does not hand on.
+    are the names of variables that it does not hand on. ``examine`` examines a root.
     """
 
     def __init__(
@@ -137,6 +147,7 @@ class Daemon(Actor[Asked]):
         handles: str,
         handle_seen: type[Any],
         left_out: Sequence[str] = (),
+        examine: Callable[[Path], Awaitable[Examination]] = examine,
     ) -> None:
         self._root = root
         self._version = version
@@ -145,6 +156,9 @@ class Daemon(Actor[Asked]):
         self._handles_path = handles
         self._handle_seen = handle_seen
         self._left_out = left_out
+        self._examine = examine
+        self._examining: list[Reply[Examination]] = []
+        """The callers of the examination that is under way."""
         self._began = trio.current_time()
 
     async def setup(self) -> None:
@@ -160,6 +174,10 @@ class Daemon(Actor[Asked]):
                 self.context.start_soon(self._answer_status, self.defer(message))
             case GetTree():
                 self.context.start_soon(self._answer_tree, self.defer(message))
+            case Examine():
+                self._examining.append(self.defer(message))
+                if len(self._examining) == 1:
+                    self.context.start_soon(self._answer_examination)
             case ListSessionHandles():
                 self.reply(message, SessionList(handles=self._keyring.handles))
             case ListPages():
@@ -174,6 +192,19 @@ class Daemon(Actor[Asked]):
 
     async def _answer_tree(self, reply: Reply[TreeNode]) -> None:
         reply.send(tree_node(await self.context.system.fresh_tree(FRESH_TREE_S)))
+
+    async def _answer_examination(self) -> None:
+        found: Examination | AegisError
+        try:
+            found = await self._examine(self._root)
+        except AegisError as error:
+            found = error
+        callers, self._examining = self._examining, []
+        for each in callers:
+            if isinstance(found, AegisError):
+                each.fail(found)
+            else:
+                each.send(found)
 
     async def _change_keys(self, message: ChangesKeys, reply: Reply[KeyReply]) -> None:
         # In a task: writing and syncing the keys takes time.

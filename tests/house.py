@@ -37,7 +37,7 @@ SUBJECTS = {
         "state/ keyring.py trust.py peers.py path_text.py shown_text.py hidden_urls.py"
         " json_bounds.py",
     ),
-    "doctor": (900, "doctor/"),
+    "doctor": (900, "doctor/ examination.py"),
     "processes": (3_200, "processes/ limits.py"),
     "terminals": (12_000, "terminals/"),
     "agents, life cycle": (14_000, "agents/ lifecycle/ turns/"),

@@ -287,7 +287,18 @@ LAW: list[Rule] = [
     # The daemon, and where terminals run beside its own process.
     (
         "aegis.daemon",
-        ("actors", "aegis.protocol", "aegis.errors", "aegis.names", "aegis.path_text"),
+        (
+            *("actors", "aegis.protocol", "aegis.errors", "aegis.examination", "aegis.names"),
+            "aegis.path_text",
+        ),
+    ),
+    # It runs the verb `doctor` as a process, and so imports no check.
+    (
+        "aegis.examination",
+        (
+            *("aegis.errors", "aegis.limits", "aegis.path_text", "aegis.processes.environment"),
+            *("aegis.processes.process_table", "aegis.protocol", "aegis.workspaces.cookie"),
+        ),
     ),
     (
         "aegis.keyring",

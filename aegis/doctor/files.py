@@ -18,7 +18,7 @@ ASIDE = "aside"
 
 MAX_SHOWN = 5
 MAX_KEYS_BYTES = 16 * 1024 * 1024
-REPAIR = "aegis-actors doctor --repair"
+REPAIR = "with no daemon running: aegis-actors doctor --repair"
 
 _MODES = {stat.S_IFDIR: 0o700, stat.S_IFREG: 0o600, stat.S_IFSOCK: 0o600}
 

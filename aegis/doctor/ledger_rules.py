@@ -107,7 +107,7 @@ def judge_ledger(subject: str, survey: Survey, *, is_in_use: bool) -> list[Findi
             warning(
                 subject,
                 f"the last {survey.torn} bytes are an unfinished append",
-                "the next up sets them aside, or: aegis-actors doctor --repair",
+                "the next up sets them aside, or, before it: aegis-actors doctor --repair",
             )
         )
     return found or [ok(subject, f"{survey.lines} lines are intact")]

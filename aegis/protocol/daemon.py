@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 
@@ -109,6 +109,37 @@ class Stopping:
     """The daemon with this ``pid`` is stopping; it removes its endpoint file at its end."""
 
     pid: int
+
+
+@attrs.frozen(kw_only=True)
+class DoctorFinding:
+    """A ``sentence`` about ``subject``; ``remedy`` says what to do and may be empty."""
+
+    subject: str
+    level: Literal["ok", "warning", "problem"]
+    sentence: str
+    remedy: str
+
+
+@attrs.frozen(kw_only=True)
+class Examination:
+    """The findings of an examination of ``root``, in the order of the checks.
+
+    ``left_out`` is the number of findings that a reply has no room for, the least severe first.
+    """
+
+    root: str
+    findings: list[DoctorFinding]
+    left_out: int
+
+
+@attrs.frozen(kw_only=True)
+class Examine(Command[Examination]):
+    """Check the machine, the state of the daemon's root, the shells and the agent programs.
+
+    Nothing is changed: a repair needs that no daemon runs, so the command line alone can do it.
+    It takes some seconds. A second caller meanwhile gets the findings of the same examination.
+    """
 
 
 @attrs.frozen(kw_only=True)

@@ -1019,6 +1019,16 @@ COMMANDS: tuple[Entry, ...] = (
         remedy=CALL_AGAIN,
     ),
     Entry(
+        name="doctor",
+        owner=Owner.DAEMON,
+        command=daemon.Examine,
+        reply=daemon.Examination,
+        read_only=True,
+        operator=True,
+        errors=("unavailable",),
+        remedy=CALL_AGAIN,
+    ),
+    Entry(
         name="node_forget",
         owner=Owner.TERMINALS,
         command=nodes.ForgetNode,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 import trio
+import trio.testing
 
-from actors import Actor, ChildSpec, Request, SupervisorSpec, open_system
+from actors import Actor, ChildSpec, Ref, Request, SupervisorSpec, open_system
 from aegis.daemon import Daemon
-from aegis.protocol.daemon import DaemonStatus, GetStatus, Voided
+from aegis.errors import Unavailable
+from aegis.protocol.daemon import DaemonStatus, Examination, Examine, GetStatus, Voided
 from aegis.protocol.nodes import ListNodes, NodeList, NodeStatus
 from aegis.protocol.pages import PageAddress, PageList, PagesRevoked
 
@@ -89,7 +93,8 @@ class Knows(Actor[ListNodes]):
         self.reply(message, NodeList(result=self._nodes))
 
 
-async def status(*services: ChildSpec) -> DaemonStatus:
+@asynccontextmanager
+async def running(*services: ChildSpec, **options: Any) -> AsyncIterator[Ref[Any]]:
     daemon = ChildSpec.of(
         "daemon",
         Daemon,
@@ -99,6 +104,7 @@ async def status(*services: ChildSpec) -> DaemonStatus:
         keyring=NoKeys(),
         handles="root/handles",
         handle_seen=Seen,
+        **options,
     )
     children: tuple[Any, ...] = (
         ChildSpec.of("handles", Silent),
@@ -108,8 +114,13 @@ async def status(*services: ChildSpec) -> DaemonStatus:
     )
     with trio.fail_after(60):
         async with open_system(SupervisorSpec(name="root", children=children)) as system:
-            request: Request[DaemonStatus] = GetStatus()
-            return await system.ref("root/daemon").ask(request, timeout=30)
+            yield system.ref("root/daemon")
+
+
+async def status(*services: ChildSpec) -> DaemonStatus:
+    request: Request[DaemonStatus] = GetStatus()
+    async with running(*services) as daemon:
+        return await daemon.ask(request, timeout=30)
 
 
 def child(name: str, actor: type[Actor[Any]], **arguments: Any) -> ChildSpec:
@@ -136,3 +147,34 @@ async def test_the_status_has_what_runs_and_what_is_remembered(autojump_clock: o
 async def test_who_gives_no_answer_is_left_out_of_the_status(autojump_clock: object) -> None:
     services = (child("nodes", Silent), child("terminals", Knows, nodes=[REMEMBERED]))
     assert (await status(*services)).nodes == [REMEMBERED]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_callers_of_an_examination_at_the_same_time_share_one(fails: bool) -> None:
+    begun, may_end, outcomes = 0, trio.Event(), []
+
+    async def examine(root: Path) -> Examination:
+        nonlocal begun
+        begun += 1
+        await may_end.wait()
+        if fails:
+            raise Unavailable("made to order")
+        return Examination(root=str(root), findings=[], left_out=0)
+
+    async with running(examine=examine) as daemon:
+
+        async def call() -> None:
+            request: Request[Examination] = Examine()
+            try:
+                outcomes.append((await daemon.ask(request, timeout=30)).root)
+            except Unavailable as error:
+                outcomes.append(str(error))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(call)
+            await trio.testing.wait_all_tasks_blocked()
+            may_end.set()
+        assert (begun, outcomes) == (1, ["made to order" if fails else "/work"] * 3)
+        await call()
+        assert begun == 2

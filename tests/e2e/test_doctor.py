@@ -10,7 +10,9 @@ import pytest
 
 from aegis import __version__
 from aegis.state.registration import claim_state
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import DaemonProcess, processes_with
+from tests.e2e.streams import Refused, stream_client
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -52,6 +54,77 @@ def test_the_daemon_that_runs_is_told_with_its_version(daemon: DaemonProcess) ->
     assert f"version {__version__} runs (pid {daemon.process.pid})" in found["daemon"]["sentence"]
     ours = {name: each for name, each in found.items() if not name.startswith("agent ")}
     assert {each["level"] for each in ours.values()} == {"ok"}
+
+
+@pytest.mark.long
+def test_a_daemon_examines_itself_for_the_operator(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    own_daemon.terminal("build").run("true")
+    meta = own_daemon.state.terminals / "build" / "meta.json"
+    intact = meta.read_bytes()
+    meta.write_text("{")
+    reply = own_daemon.call("doctor")
+    assert (reply["root"], reply["left_out"]) == (str(own_daemon.root), 0)
+    problems = [each for each in reply["findings"] if each["level"] == "problem"]
+    assert len(problems) == 1, problems
+    [problem] = problems
+    assert problem["subject"] == "terminal build"
+    assert "meta.json is damaged" in problem["sentence"]
+    assert problem["remedy"] == "close the terminal and spawn it again with its settings"
+    subjects = {each["subject"] for each in reply["findings"]}
+    assert {"daemon", "shell bash", "agent claude"} <= subjects
+    assert findings(own_daemon, code=1)["terminal build"] == problem
+    meta.write_bytes(intact)
+
+
+@pytest.mark.long
+def test_what_only_a_repair_mends_says_that_no_daemon_may_run(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    own_daemon.state.keys.chmod(0o644)
+    found = {each["subject"]: each for each in own_daemon.call("doctor")["findings"]}
+    assert found["modes"]["level"] == "problem"
+    assert found["modes"]["remedy"] == "with no daemon running: aegis-actors doctor --repair"
+    own_daemon.state.keys.chmod(0o600)
+
+
+async def test_a_session_may_not_examine(own_daemon: DaemonProcess) -> None:
+    own_daemon.start()
+    secret = own_daemon.call("session_new", handle="eve")["url"].rpartition("/")[2]
+    async with stream_client(own_daemon, session=secret) as eve:
+        with pytest.raises(Refused, match="for the operator only"):
+            await eve.call("doctor")
+
+
+@pytest.mark.long
+def test_callers_at_the_same_time_share_one_examination(own_daemon: DaemonProcess) -> None:
+    count = own_daemon.root / "count"
+    (own_daemon.home / ".bashrc").write_text(f"echo >> {count}; sleep 1\n")
+    own_daemon.start()
+    both = [own_daemon.send("doctor") for _ in range(2)]
+    first, second = (each.result() for each in both)
+    assert first == second
+    assert count.read_text() == "\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_killed", [False, True], ids=["stop", "kill"])
+def test_a_daemon_that_ends_leaves_no_examination(
+    own_daemon: DaemonProcess, is_killed: bool
+) -> None:
+    reached = own_daemon.root / "reached"
+    (own_daemon.home / ".bashrc").write_text(f"echo >> {reached}; sleep 600\n")
+    own_daemon.start()
+    pending = own_daemon.send("doctor")
+    until(reached.exists, "the temporary daemon tries bash")
+    assert own_daemon.shell_processes("@doctor")
+    if is_killed:
+        own_daemon.kill()
+        own_daemon.start()
+    else:
+        own_daemon.stop()
+    assert pending.outcome()[0] != "reply"
+    until(lambda: not own_daemon.shell_processes("@doctor"), "the examination has ended")
+    until(lambda: not processes_with(f"HOME={own_daemon.home}") or is_killed, "and its shells")
 
 
 @pytest.mark.long
@@ -103,5 +176,5 @@ def test_each_line_says_how_bad_it_is_and_what_to_do(own_daemon: DaemonProcess) 
     assert {line[:9].rstrip() for line in lines} <= {"ok", "warning", "problem"}
     [keys] = [line for line in lines if line.startswith("problem")]
     assert "keys.json cannot be used" in keys
-    assert " → aegis-actors doctor --repair" in keys
+    assert " → with no daemon running: aegis-actors doctor --repair" in keys
     assert "\x1b" not in done.stdout

@@ -18,6 +18,10 @@ pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 BOTH = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
 
 
+CHECK_MS = 60_000
+"""An examination starts a daemon and three shells."""
+
+
 def dialog(window: Window, name: str) -> Locator:
     return window.page.get_by_role("dialog", name=name)
 
@@ -192,6 +196,35 @@ def test_the_processes_are_shown_searched_and_walked(
     page.get_by_role("button", name="Join a host").click()
     expect(dialog(window, "Join another host")).to_contain_text("aegis-actors join")
     window.check()
+
+
+@BOTH
+def test_the_machine_is_checked_with_problems_first(
+    own_daemon: DaemonProcess, browser: Browser, form: dict[str, Any]
+) -> None:
+    own_daemon.start("--port", "0")
+    own_daemon.terminal("build").run("true")
+    (own_daemon.state.terminals / "build" / "meta.json").write_text("{")
+    window = log_in(browser, own_daemon, form)
+    window.go("/tree")
+    section = window.page.get_by_role("region", name="Check", exact=True)
+    expect(section).to_contain_text("Nothing is changed")
+    section.get_by_role("button", name="Check this machine").click()
+    expect(section).to_contain_text("Checking")
+    found = section.get_by_role("list", name="Findings").get_by_role("listitem")
+    expect(found.first).to_contain_text("meta.json is damaged", timeout=CHECK_MS)
+    expect(found.first).to_contain_text("To do: Close the terminal and spawn it again")
+    expect(found.first.get_by_role("img", name="problem")).to_be_visible()
+    expect(found.filter(has_text="shell bash")).to_contain_text("exact boundaries")
+    expect(section.get_by_role("status")).to_contain_text("1 problem")
+    window.check()
+    if form is PHONE:
+        return
+    window.go("/")
+    window.page.keyboard.press("Control+k")
+    window.page.keyboard.type("check this machine")
+    window.page.keyboard.press("Enter")
+    expect(found.first).to_contain_text("meta.json is damaged", timeout=CHECK_MS)
 
 
 def test_the_daemon_is_stopped_after_a_question(tmp_path: Path, browser: Browser) -> None:

@@ -7,6 +7,8 @@ import builtins
 from aegis.client.blocking.noun import BlockingNoun
 from aegis.protocol.daemon import (
     DaemonStatus,
+    Examination,
+    Examine,
     GetStatus,
     GetTree,
     ListSessionHandles,
@@ -83,6 +85,10 @@ class Daemon(BlockingNoun):
     def tree(self) -> TreeNode:
         """Return the supervision tree. Operator only."""
         return self._call(GetTree)
+
+    def doctor(self) -> Examination:
+        """Check the machine, the state of the root and the shells. Operator only."""
+        return self._call(Examine)
 
     def rotate_token(self, *, session: str | None = None, all_keys: bool = False) -> Voided:
         """Replace keys and disconnect the clients that use the old ones. Operator only.

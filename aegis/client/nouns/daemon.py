@@ -10,6 +10,8 @@ from aegis.client.stream_kinds import TreeKind, TreeValue
 from aegis.client.streams import Stream
 from aegis.protocol.daemon import (
     DaemonStatus,
+    Examination,
+    Examine,
     GetStatus,
     GetTree,
     ListSessionHandles,
@@ -86,6 +88,10 @@ class Daemon(Noun):
     async def tree(self) -> TreeNode:
         """Return the supervision tree. Operator only."""
         return await self._call(GetTree)
+
+    async def doctor(self) -> Examination:
+        """Check the machine, the state of the root and the shells. Operator only."""
+        return await self._call(Examine)
 
     async def rotate_token(self, *, session: str | None = None, all_keys: bool = False) -> Voided:
         """Replace keys and disconnect the clients that use the old ones. Operator only.

@@ -399,6 +399,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("session_revoke", {}, "handle is missing"),
     ("session_revoke", {"handle": "../a"}, f"handle must be {NAME_RULE}, not '../a'"),
     ("page_code", {"for_s": 1}, "there is no argument 'for_s'; allowed: from_handle"),
+    ("doctor", {"repair": True}, "there is no argument 'repair'; allowed: from_handle"),
     ("page_list", {"view": 1}, "there is no argument 'view'; allowed: from_handle"),
     ("page_revoke", {"id": "A!"}, "id must be the id of a page or link, not 'A!'"),
     ("page_link", {}, "view is missing"),

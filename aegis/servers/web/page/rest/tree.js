@@ -1,13 +1,15 @@
 // The daemon: the tree of its processes, its figures, hosts that have joined, and its stop.
-import { html, useEffect, useMemo, useRef, useState } from '../lib.js';
+import { html, signal, useEffect, useMemo, useRef, useState } from '../lib.js';
 import { actions } from '../actions.js';
 import { open } from '../overlay.js';
+import { go } from '../place.js';
 import {
   agents, call, connection, isReadOnly, refresh, status, terminals, tree, useTree,
 } from '../store.js';
 import {
-  Button, Copy, Dialog, Head, Icon, Section, State, Time, confirm, say,
+  Button, Copy, Dialog, Head, Icon, Section, State, Time, Why, confirm, say, useRead,
 } from '../ui.js';
+import { inWords } from '../words.js';
 
 const MOST_FOUND = 300;
 /** @param {number} number @param {string} thing */
@@ -183,6 +185,39 @@ const Nodes = ({ nodes }) => html`<${Section} title="Workers and hosts" count=${
     ${each.kind === 'host' && each.state !== 'up' && html`<${Button} small tone="bad"
       label=${`Forget ${each.name}`} onClick=${() => forget(each)}>Forget<//>`}</li>`)}</ul><//>`;
 
+const LEVELS = { problem: 'failed', warning: 'stalled', ok: 'done' };
+
+/** How many checks were asked for since the view was opened, by its button or the palette. */
+const asked = signal(0);
+const check = () => { asked.value++; };
+
+const Finding = ({ found }) => html`<li class="row finding"><${State} of=${LEVELS[found.level]}
+    word=${found.level} /><bdi class="name">${found.subject}</bdi>
+  <span class="grow" dir="auto">${found.sentence}
+    ${found.remedy && html`<span class="note remedy">To do: ${inWords(found.remedy)}</span>`}</span>
+  </li>`;
+
+function Findings() {
+  const [reply, error, retry] = useRead(() => call('doctor'), []);
+  if (error) return html`<${Why} of=${error} again=${retry} />`;
+  if (!reply) return html`<p class="wait" role="status">Checking: it takes some seconds…</p>`;
+  const { findings, left_out: more } = reply;
+  const [problems, warnings, fine] = Object.keys(LEVELS).map(level =>
+    findings.filter(each => each.level === level));
+  const odd = [problems.length && count(problems.length, 'problem'),
+    warnings.length && count(warnings.length, 'warning')].filter(Boolean).join(', ');
+  return html`<p class="note" role="status">${odd || 'All is well'}
+      ${more > 0 && ` · ${count(more, 'finding')} not shown`}</p>
+    <ul class="rows" aria-label="Findings">${[...problems, ...warnings, ...fine].map(
+      (found, at) => html`<${Finding} key=${at} found=${found} />`)}</ul>`;
+}
+
+const Check = () => html`<${Section} title="Check" more=${!isReadOnly.value
+  && html`<${Button} small onClick=${check}>Check this machine<//>`}>
+  ${asked.value ? html`<${Findings} key=${asked.value} />`
+    : html`<p class="calm">Looks at shells, agent programs, the files of the daemon and the limits
+      of the machine. Nothing is changed.</p>`}<//>`;
+
 function WhatEnds() {
   const running = [...terminals.value.values()].filter(each => each.state === 'running').length;
   const live = [...agents.value.values()];
@@ -204,16 +239,18 @@ export function Tree() {
   const now = status.value, { state } = connection.value;
   useTree();
   useEffect(() => { if (state === 'up') refresh(); }, [state]);
+  useEffect(() => () => { asked.value = 0; }, []);
   return html`<${Head} title="Processes" note="What the daemon runs and restarts">
       ${!isReadOnly.value && html`<${Button} small tone="bad" onClick=${stopDaemon}>
         Stop the daemon…<//>`}<//>
     <div class="page narrow">${now && html`<${Section} title="Daemon"><${Figures} now=${now} />
-      <p class="note">Run <code>aegis-actors doctor</code> on its machine to check shells, ledgers
-        and limits.</p><//><${Nodes} nodes=${now.nodes} />`}
+      <//><${Check} /><${Nodes} nodes=${now.nodes} />`}
     <${Parts} /></div>`;
 }
 
 actions(() => [
+  !isReadOnly.value && { text: 'Check this machine', act: () => { go('tree'); check(); },
+    words: 'doctor diagnose health repair' },
   !isReadOnly.value && { text: 'Stop the daemon…', act: stopDaemon, words: 'down shut quit exit' },
   !isReadOnly.value && { text: 'Join another host…', act: () => open(Join), words: 'node remote' },
 ]);
