@@ -164,9 +164,7 @@ def test_the_wheel_holds_the_packages_with_their_types_and_the_hooks(wheel: list
     }
     wanted = {"actors/py.typed", "aegis/py.typed"} | hooks
     assert wanted <= set(wheel)
-    built = {
-        f"aegis/servers/web/built/{name}" for name in ("page.js", "style.css", "LICENSES.txt")
-    }
+    built = {f"aegis/servers/web/built/{name}" for name in ("page.js", "style.css", "LICENSES.txt")}
     static = {f"aegis/servers/web/static/{name}" for name in ("index.html", "worker.js")}
     assert built | static <= set(wheel)
     assert not [each for each in wheel if each.startswith("aegis/servers/web/page/")]

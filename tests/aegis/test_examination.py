@@ -62,7 +62,7 @@ async def test_a_process_is_ended_when_its_caller_is(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(examine, tmp_path, python(NOTES_ITS_END))
         await trio.to_thread.run_sync(
-            until, lambda: place.exists() and place.read_text(), "it runs"
+            until, lambda: place.exists() and place.read_text() != "", "it runs"
         )
         nursery.cancel_scope.cancel()
     until(lambda: place.read_text() == "ended", "it was interrupted")
