@@ -351,6 +351,8 @@ def test_model_effort_thinking_permission_and_budget_are_set(crew: Crew, window:
     settles(crew, "picks", "permission", "write")
     page.get_by_label("Effort").select_option("high")
     settles(crew, "picks", "effort", "high")
+    crew.send("picks", "SAY again")  # another effort is another process: it checks the model
+    crew.has_turns("picks", 2)
     page.get_by_label("Model").select_option("haiku")  # which has no such effort
     expect(page.get_by_text("no effort 'high' for the model 'haiku'")).to_be_visible()
     choose(page, "picks", "Budget…")

@@ -188,6 +188,7 @@ class Pushes:
         self.window.wait_until(lambda: self.shown() == list(wanted), f"shown: {wanted}")
 
 
+PAGES = "clients.matchAll({ includeUncontrolled: true }).then(all => all.length)"
 NOTICE = {"v": 1, "tag": "r1", "title": "ann waits for you", "body": "make", "settled": False}
 
 
@@ -198,6 +199,7 @@ def test_the_worker_shows_replaces_and_closes_what_is_pushed(
     allow(window)
     pushes = Pushes(window)
     window.page.goto("about:blank")  # the page is closed
+    window.wait_until(lambda: pushes.worker.evaluate(PAGES) == 0, "the worker has no page")
     pushes.send({**NOTICE, "go": "#/a/ann"})
     pushes.wait(["ann waits for you", "make", "#/a/ann"])
     pushes.send({**NOTICE, "title": "ann still waits", "go": "https://example.net/"})

@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { Icon, State } from './icons.js';
 import { once, say } from './overlay.js';
 import { href } from './place.js';
+import { connection } from './store.js';
 
 export { Icon, State } from './icons.js';
 export { Time, bytes, clocked, count, money, now, seconds, when, whole } from './time.js';
@@ -214,6 +215,8 @@ export function useRead(read, deps) {
     }
   };
   useEffect(() => { again(); return () => { turn.current++; }; }, deps);
+  const isUp = connection.value.state === 'up';
+  useEffect(() => { if (isUp && state.error?.code === 'lost') again(); }, [isUp]);
   return [state.value, state.error, again];
 }
 /** The sentence of a failure, with a button that tries again. */

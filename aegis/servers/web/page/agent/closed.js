@@ -1,6 +1,6 @@
 // Closed agents: the daemon's stream has the open ones only.
 import { signal, useEffect } from '../lib.js';
-import { agents, call } from '../store.js';
+import { agents, call, connection } from '../store.js';
 
 /** Closed agents by id; null until they were read. */
 const all = signal(/** @type {Map<string, any> | null} */ (null));
@@ -22,8 +22,9 @@ export const closed = {
 
 /** Read the closed agents now, and again when an agent was closed or resumed. */
 export function useClosed() {
-  const ids = [...agents.value.keys()].sort().join();
-  useEffect(() => { closed.read().catch(() => {}); }, [ids]);
+  const ids = [...agents.value.keys()].sort().join(), { state } = connection.value;
+  // Lost with the connection: read once it is back.
+  useEffect(() => { if (state === 'up') closed.read().catch(() => {}); }, [ids, state]);
   return [...(all.value ?? new Map()).values()].filter(each => !agents.value.has(each.id))
     .sort((a, b) => a.since < b.since ? 1 : -1);
 }
