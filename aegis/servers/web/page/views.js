@@ -4,7 +4,7 @@ import { Home } from './home.js';
 import { lazy } from './lazy.js';
 import { parse, settings } from './place.js';
 import { RUN, agentState, terminalState } from './state.js';
-import { agentOf, terminals, workflows } from './store.js';
+import { agentOf, requests, terminals, workflows } from './store.js';
 import { Empty, Link } from './ui.js';
 
 const agents = name => lazy(() => import('./agent/pages.js'), name);
@@ -67,7 +67,10 @@ export function stateOf(where) {
   if (id === null) return null;
   const known = kind === 'a' ? agentOf(id) : { t: terminals, w: workflows }[kind]?.value.get(id);
   if (!known) return null;
-  if (kind === 'w') return RUN[known.status];
+  if (kind === 'w') {
+    const asks = [...requests.value.values()].some(each => each.workflow === id);
+    return asks ? 'asks' : RUN[known.status];
+  }
   return (kind === 'a' ? agentState(known) : terminalState(known)).kind;
 }
 
