@@ -245,7 +245,7 @@ def test_the_day_shows_what_ran_when(
 ) -> None:
     name = f"lane-{'phone' if form is PHONE else 'desk'}"
     studio.call("term_spawn", name=name)
-    studio.call("term_run", name=name, cmd=f"sleep 0.3; echo {name}")
+    studio.call("term_run", name=name, cmd=f"sleep 1; echo {name}")
     studio.call("term_run", name=name, cmd="sleep 1000", until="started")
     window = log_in(browser, studio.daemon, form)
     window.go("/day")
@@ -255,9 +255,9 @@ def test_the_day_shows_what_ran_when(
     expect(lane.locator("rect")).to_have_count(2)
     expect(lane.locator("rect.is-works")).to_have_count(1)
     rows = page.get_by_role("region", name="What ran, as a list").get_by_role("row")
-    row = rows.filter(has_text=f"sleep 0.3; echo {name}")
+    row = rows.filter(has_text=f"sleep 1; echo {name}")
     expect(row).to_contain_text("exit 0")
-    expect(row).to_contain_text(re.compile(r"0\.[3-9] s"))
+    expect(row).to_contain_text(re.compile(r"(0\.[5-9]|[1-9]\.\d) s"))
     page.get_by_role("button", name="The day before").click()
     expect(page.get_by_text("Nothing ran on this day.")).to_be_visible()
     window.wait("location.hash.startsWith('#/day?day=')")

@@ -1,38 +1,28 @@
-// Parts of the page that are loaded when they are first shown, or when the page has time.
+// The views and dialogs that are loaded once the page is drawn, or when one is shown.
 import { html, useEffect, useState } from './lib.js';
 
-/** @type {(() => Promise<any>)[]} */
-const loaders = [];
-/** Load all parts: what is not shown yet is there at once when it is, and its actions are known. */
-export const loadAll = () => Promise.all(loaders.map(load => load()));
-/** Load all parts once the page has nothing else to do. */
-export const loadLater = () => {
+/** @type {Record<string, any> | null} */
+let parts = null;
+/** Load them now. Rejects if they cannot be had. */
+export const loadAll = async () => { parts ??= await import('./later.js'); };
+/** Load them once the page has nothing else to do. */
+export const loadSoon = () => {
   const idle = globalThis.requestIdleCallback ?? (act => setTimeout(act, 500));
-  idle(() => loadAll().catch(() => { /* each is tried again when it is shown */ }));
+  idle(() => loadAll().catch(() => { /* tried again when one is shown */ }));
 };
 
 /**
- * Return a component that is exported as `name` by a module which `load` imports. While it is
- * loaded nothing is drawn; if it cannot be had, a sentence and a button.
- * @param {() => Promise<any>} load @param {string} name
+ * Return a component of `later.js`. While it is loaded nothing is drawn; if it cannot be had, a
+ * sentence and a button.
+ * @param {string} name
  */
-export function lazy(load, name) {
-  /** @type {any} */
-  let Known = null;
-  const get = async () => { Known = (await load())[name]; };
-  loaders.push(get);
-  return props => {
-    const [, again] = useState(0), [isLost, setLost] = useState(false), isDrawn = Known !== null;
-    useEffect(() => {
-      if (Known) { // it may have come after the component was drawn, and before this
-        if (!isDrawn) again(each => each + 1);
-        return;
-      }
-      setLost(false);
-      get().then(() => again(each => each + 1), () => setLost(true));
-    }, [isLost]);
-    if (Known) return html`<${Known} ...${props} />`;
-    return isLost && html`<p class="wait">This part of the page could not be loaded. <button
-      class="link" onClick=${() => location.reload()}>Reload the page</button></p>`;
-  };
-}
+export const later = name => props => {
+  const [isLost, setLost] = useState(false), [, again] = useState(0), isDrawn = parts !== null;
+  useEffect(() => {
+    if (!isDrawn) loadAll().then(() => again(1), () => setLost(true));
+  }, []);
+  if (parts) return html`<${parts[name]} ...${props} />`;
+  // After an update of the daemon the file has another name: only a new page knows it.
+  return isLost && html`<p class="wait">This part of the page could not be loaded. <button
+    class="link" onClick=${() => location.reload()}>Reload the page</button></p>`;
+};

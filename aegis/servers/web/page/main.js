@@ -1,10 +1,10 @@
 // The beginning of the page: login, the connection, and what is drawn.
 import { html, render, signal } from './lib.js';
 import { project } from './drafts.js';
-import { loadLater } from './lazy.js';
+import { loadAll, loadSoon } from './lazy.js';
 import { Link } from './link.js';
 import { say } from './overlay.js';
-import { stored } from './place.js';
+import { place, stored } from './place.js';
 import { Shell } from './shell.js';
 import * as store from './store.js';
 import { connection, events, me, start, startView } from './store.js';
@@ -52,7 +52,7 @@ function linked(link, state, reason) {
   if (link.me.view) { startView(link); return; }
   start(link);
   import('./notify.js').then(({ notifyOfRequests }) => notifyOfRequests());
-  loadLater();
+  loadSoon();
   events.addEventListener('settled', event => {
     const { by, handle } = /** @type {CustomEvent} */ (event).detail;
     if (by && by !== 'human') say(`${by} answered the request of ${handle}.`);
@@ -90,5 +90,7 @@ const App = () => loginReason.value === null ? html`<${Shell} />`
 
 const root = document.getElementById('app');
 root.replaceChildren();
+// Home is drawn without it.
+if (place.value !== 'home') loadAll().catch(() => { /* the view says so */ });
 render(html`<${App} />`, root);
 begin();

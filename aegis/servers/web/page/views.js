@@ -1,53 +1,45 @@
 // Which component an address has.
 import { html } from './lib.js';
 import { Home } from './home.js';
-import { lazy } from './lazy.js';
+import { later } from './lazy.js';
 import { parse, settings } from './place.js';
 import { RUN, agentState, terminalState } from './state.js';
 import { agentOf, requests, terminals, workflows } from './store.js';
 import { Empty, Link } from './ui.js';
 
-const agents = name => lazy(() => import('./agent/pages.js'), name);
-const shells = name => lazy(() => import('./terminal/pages.js'), name);
-const queues = name => lazy(() => import('./work/queue.js'), name);
-const papers = name => lazy(() => import('./work/canvas.js'), name);
-const runs = name => lazy(() => import('./work/workflow.js'), name);
-const teams = name => lazy(() => import('./work/group.js'), name);
-const letters = name => lazy(() => import('./work/inbox.js'), name);
-
 /** @type {Record<string, [string, any, string]>} title, component, icon */
 export const PAGES = {
   home: ['Home', Home, 'home'],
-  inbox: ['Inbox', letters('Inbox'), 'inbox'],
-  inboxes: ['Inboxes', letters('Inboxes'), 'inbox'],
-  queues: ['Queues', queues('Queues'), 'queue'],
-  canvases: ['Canvases', papers('Canvases'), 'canvas'],
-  workflows: ['Workflows', runs('Workflows'), 'flow'],
-  groups: ['Groups', teams('Groups'), 'group'],
-  agents: ['Agents', agents('Agents'), 'agent'],
-  terminals: ['Terminals', shells('Terminals'), 'terminal'],
-  answered: ['Answered requests', lazy(() => import('./request/answered.js'), 'Answered'), 'check'],
-  workspaces: ['Workspaces', shells('Workspaces'), 'folder'],
-  worktrees: ['Worktrees', agents('Worktrees'), 'branch'],
-  broadcast: ['Run on several terminals', shells('Broadcast'), 'terminal'],
-  cost: ['Cost', lazy(() => import('./rest/cost.js'), 'Cost'), 'cost'],
-  day: ['Day', lazy(() => import('./rest/day.js'), 'Day'), 'day'],
-  history: ['History', lazy(() => import('./rest/history.js'), 'History'), 'history'],
-  access: ['Access', lazy(() => import('./rest/access.js'), 'Access'), 'key'],
-  settings: ['Settings', lazy(() => import('./rest/settings.js'), 'Settings'), 'settings'],
-  tree: ['Processes', lazy(() => import('./rest/tree.js'), 'Tree'), 'tree'],
-  more: ['More', lazy(() => import('./rest/more.js'), 'More'), 'menu'],
+  inbox: ['Inbox', later('Inbox'), 'inbox'],
+  inboxes: ['Inboxes', later('Inboxes'), 'inbox'],
+  queues: ['Queues', later('Queues'), 'queue'],
+  canvases: ['Canvases', later('Canvases'), 'canvas'],
+  workflows: ['Workflows', later('Workflows'), 'flow'],
+  groups: ['Groups', later('Groups'), 'group'],
+  agents: ['Agents', later('Agents'), 'agent'],
+  terminals: ['Terminals', later('Terminals'), 'terminal'],
+  answered: ['Answered requests', later('Answered'), 'check'],
+  workspaces: ['Workspaces', later('Workspaces'), 'folder'],
+  worktrees: ['Worktrees', later('Worktrees'), 'branch'],
+  broadcast: ['Run on several terminals', later('Broadcast'), 'terminal'],
+  cost: ['Cost', later('Cost'), 'cost'],
+  day: ['Day', later('Day'), 'day'],
+  history: ['History', later('History'), 'history'],
+  access: ['Access', later('Access'), 'key'],
+  settings: ['Settings', later('Settings'), 'settings'],
+  tree: ['Processes', later('Tree'), 'tree'],
+  more: ['More', later('More'), 'menu'],
 };
 /** @type {Record<string, [any, string]>} component, icon */
 const ONE = {
-  a: [agents('AgentPage'), 'agent'],
-  t: [shells('TerminalPage'), 'terminal'],
-  q: [queues('Queue'), 'queue'],
-  c: [papers('Canvas'), 'canvas'],
-  w: [runs('Workflow'), 'flow'],
-  g: [teams('Group'), 'group'],
-  m: [letters('Inbox'), 'inbox'],
-  changes: [agents('Changes'), 'edit'],
+  a: [later('AgentPage'), 'agent'],
+  t: [later('TerminalPage'), 'terminal'],
+  q: [later('Queue'), 'queue'],
+  c: [later('Canvas'), 'canvas'],
+  w: [later('Workflow'), 'flow'],
+  g: [later('Group'), 'group'],
+  m: [later('Inbox'), 'inbox'],
+  changes: [later('Changes'), 'edit'],
 };
 
 export function titleOf(where) {

@@ -1,0 +1,20 @@
+// All views and dialogs but home, in one file that is loaded once the page is drawn.
+export { AgentPage, Agents, Changes, Worktrees } from './agent/pages.js';
+export { Launch } from './agent/launch.js';
+export { Palette } from './palette.js';
+export { Answered } from './request/answered.js';
+export { Access } from './rest/access.js';
+export { Cost } from './rest/cost.js';
+export { Day } from './rest/day.js';
+export { History } from './rest/history.js';
+export { Keys } from './rest/keys.js';
+export { More } from './rest/more.js';
+export { Settings } from './rest/settings.js';
+export { Tree } from './rest/tree.js';
+export { NewTerminal } from './terminal/new.js';
+export { Broadcast, TerminalPage, Terminals, Workspaces } from './terminal/pages.js';
+export { Canvas, Canvases } from './work/canvas.js';
+export { Group, Groups } from './work/group.js';
+export { Inbox, Inboxes } from './work/inbox.js';
+export { Queue, Queues } from './work/queue.js';
+export { Workflow, Workflows } from './work/workflow.js';
