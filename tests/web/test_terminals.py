@@ -258,11 +258,11 @@ def test_a_selection_stays_drawn_while_output_scrolls_and_goes_when_it_is_cleare
     window = opened_at(browser, daemon, terminal.name)
     terminal.run("echo chosen-$((1+1))")
     window.wait_text("chosen-2")
-    window.page.evaluate(
-        "{ const { term } = app.current, { baseY } = term.buffer.active;"
-        " term.select(0, baseY + 1, 8); }"
+    # A window that takes its size a moment later clears what was selected before.
+    window.wait(
+        "() => { const { term } = app.current, { baseY } = term.buffer.active;"
+        f" if (!({SELECTED})) term.select(0, baseY + 1, 8); return {SELECTED} > 0; }}"
     )
-    window.wait(f"{SELECTED} > 0")
     terminal.run("seq 5")
     window.wait(f"{SELECTED} > 0")
     assert len(window.page.evaluate("app.current.term.getSelection()")) == 8

@@ -652,7 +652,7 @@ def test_one_message_goes_to_several_inboxes(
     studio.call("inbox_read", from_handle=other)
     window = log_in(browser, studio.daemon, form)
     window.go("/inbox")
-    main(window).get_by_role("button", name="Write").click()
+    main(window).get_by_role("button", name="Write", exact=True).click()
     dialog = window.page.get_by_role("dialog", name="Write a message")
     for handle in handles:
         dialog.get_by_label(handle).check()

@@ -15,7 +15,7 @@ export const view = computed(() => me.value?.view ?? null);
 export const isReadOnly = computed(() => view.value !== null);
 /** Which of the entities were read since the page began. */
 export const loaded = signal(/** @type {Set<string>} */ (new Set()));
-/** 'command' (an item of the stream `events`), 'missed', 'settled' (a request). */
+/** 'command' (an item of the stream `events`), 'missed', 'settled' (a request), 'gone'. */
 export const events = new EventTarget();
 
 /**
@@ -114,7 +114,10 @@ function keep(stream, one, key, isGone = each => false) {
   const { [stream]: here } = kept;
   line.open(stream, {}, { item: item => {
     if (item[stream]) here.map = new Map(item[stream].map(each => [each[key], each]));
-    else if (isGone(item[one])) here.map.delete(item[one][key]);
+    else if (isGone(item[one])) {
+      here.map.delete(item[one][key]);
+      events.dispatchEvent(new CustomEvent('gone', { detail: { stream, item: item[one] } }));
+    }
     else here.map.set(item[one][key], item[one]);
     here.changed();
     if (stream === 'agents') lookAtWorkspaces();
