@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -123,4 +126,58 @@ def test_what_is_written_outlives_other_pages_and_a_reload(
     window.wait_live()
     window.go(f"/a/{handle}")
     expect(message).to_have_value("a long order")
+    window.check()
+
+
+CLOCK = """(() => { const Real = Date, away = AWAY * 86400e3;
+globalThis.Date = class extends Real {
+  constructor(...given) { if (given.length) super(...given); else super(Real.now() + away); }
+  static now() { return Real.now() + away; }
+}; })()"""
+
+
+@pytest.mark.parametrize("days", [2, -2])
+def test_a_browser_whose_clock_is_wrong_shows_ages_by_that_of_the_daemon(
+    studio: Studio, browser: Browser, days: int
+) -> None:
+    name = f"clock{days}"
+    studio.call("term_spawn", name=name)
+    studio.call("term_run", name=name, cmd="true")
+    window = open_window(browser, studio.daemon.endpoint.url)
+    window.page.add_init_script(CLOCK.replace("AWAY", str(days)))
+    window.page.goto(address(studio.daemon))
+    window.wait_live()
+    assert window.page.evaluate("Date.now()") / 1000 - time.time() == pytest.approx(
+        days * 86_400, abs=3600
+    )
+    row = window.page.get_by_role("navigation", name="Everything").get_by_role("link", name=name)
+    expect(row).to_contain_text("now")
+    handle = studio.spawn(f"ASK clock {name}\nSAY end")
+    request = window.page.get_by_role("list", name="Open requests").get_by_role("listitem")
+    mine = request.filter(has_text=handle)
+    expect(mine).to_contain_text("now")
+    [asked] = [each for each in studio.call("request_list")["requests"] if each["handle"] == handle]
+    studio.call("request_answer", id=asked["id"], digest=asked["digest"], answer="deny")
+    expect(mine).to_have_count(0)
+    window.check()
+
+
+def test_a_daemon_that_stands_still_is_waited_for_and_nothing_typed_is_done_twice(
+    own_daemon: DaemonProcess, browser: Browser
+) -> None:
+    """As a machine that is suspended: no connection ends, and nobody answers."""
+    own_daemon.start("--port", "0")
+    own_daemon.call("term_spawn", name="sleeper")
+    window = log_in(browser, own_daemon)
+    window.open_terminal("sleeper")
+    os.kill(own_daemon.endpoint.pid, signal.SIGSTOP)
+    try:
+        window.page.wait_for_selector("#link.down", state="attached")
+    finally:
+        os.kill(own_daemon.endpoint.pid, signal.SIGCONT)
+    window.wait_typing()
+    window.type("echo awake-$((1+1))\r")
+    window.wait_text("awake-2")
+    ran = own_daemon.call("term_read", name="sleeper")["result"]
+    assert [each["cmd"] for each in ran] == ["echo awake-$((1+1))"]
     window.check()

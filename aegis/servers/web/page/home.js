@@ -4,7 +4,7 @@ import {
   agents, call, connection, isReadOnly, loaded, mail, queues, requests, terminals,
 } from './store.js';
 import {
-  Button, Empty, Head, Link, Menu, Section, State, Time, money, once, usePhone, useStill,
+  Button, Empty, Head, Link, Menu, Section, State, Time, money, now, once, usePhone, useStill,
 } from './ui.js';
 import { allActions } from './actions.js';
 import { Launch, NewTerminal, Palette } from './dialogs.js';
@@ -83,7 +83,7 @@ function useEnded() {
   useSettled(async () => {
     const { result } = await call('list_sessions', { closed: true });
     setClosed(result.filter(each => each.state === 'closed'
-      && Date.parse(each.since) > Math.min(lastVisit, Date.now() - DAY_MS)));
+      && Date.parse(each.since) > Math.min(lastVisit, now.peek() - DAY_MS)));
   }, [open.map(each => each.id).join()]);
   return [...open, ...closed.filter(each => !agents.value.has(each.id))]
     .map(agent => ({ agent, state: agentState(agent) }))
@@ -103,7 +103,7 @@ function FailedTasks() {
   useSettled(async () => {
     const { result } = await call('task_list', { limit: TASKS });
     setTasks(result.filter(each => each.status === 'failed'
-      && Date.parse(each.ended ?? each.enqueued) > Math.min(lastVisit, Date.now() - DAY_MS)));
+      && Date.parse(each.ended ?? each.enqueued) > Math.min(lastVisit, now.peek() - DAY_MS)));
   }, [queues.value]);
   if (!tasks.length) return null;
   return html`<${Section} title="Failed tasks" count=${tasks.length} tone="bad"><${Rows}

@@ -7,6 +7,7 @@ import { say } from './overlay.js';
 import { place, stored } from './place.js';
 import { Shell } from './shell.js';
 import * as store from './store.js';
+import { measureSkew } from './time.js';
 import { connection, events, me, start, startView } from './store.js';
 
 /** Why a person has to log in; null while that is not so. */
@@ -53,6 +54,7 @@ function linked(link, state, reason) {
   start(link);
   import('./notify.js').then(({ notifyOfRequests }) => notifyOfRequests());
   loadSoon();
+  measureSkew().catch(() => { /* then ages are by the clock of this browser */ });
   events.addEventListener('settled', event => {
     const { by, handle } = /** @type {CustomEvent} */ (event).detail;
     if (by && by !== 'human') say(`${by} answered the request of ${handle}.`);

@@ -4,13 +4,27 @@ import { settings } from './place.js';
 
 const LANGUAGE = 'en-GB';
 const TICK_MS = 10000;
+/** Clocks are said in whole seconds, and a reply takes its time. */
+const MOST_SKEW_MS = 5000;
 /** @type {Map<string, Intl.DateTimeFormat>} */
 const formats = new Map(); // making one takes long, so it is kept
 
-/** The time now, in milliseconds, as coarse as ages are shown. */
+/** By how much the clock of the daemon is ahead of that of this browser, in milliseconds. */
+let skew = 0;
+/** The time now by the daemon's clock, in milliseconds, as coarse as ages are shown. */
 export const now = signal(Date.now());
-setInterval(() => { if (document.visibilityState === 'visible') now.value = Date.now(); }, TICK_MS);
-document.addEventListener('visibilitychange', () => { now.value = Date.now(); });
+const tick = () => { now.value = Date.now() + skew; };
+setInterval(() => { if (document.visibilityState === 'visible') tick(); }, TICK_MS);
+document.addEventListener('visibilitychange', tick);
+
+/** Ask for the daemon's clock: a phone's may be wrong, and then a new message would be days old. */
+export async function measureSkew() {
+  const sent = Date.now(), { headers } = await fetch('/icon.svg', { method: 'HEAD',
+    cache: 'no-store' });
+  const theirs = Date.parse(headers.get('date') ?? ''), away = theirs - (sent + Date.now()) / 2;
+  skew = Math.abs(away) > MOST_SKEW_MS ? away : 0;
+  tick();
+}
 
 const ms = at => typeof at === 'number' ? at : Date.parse(at);
 function format(name, options) {

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from '../lib.js';
 import { agents, call, connection, queues } from '../store.js';
 import { Choice, Empty, Head, Link, Section, Time, money, usePhone } from '../ui.js';
-import { clock } from '../time.js';
+import { clock, now as theirs } from '../time.js';
 import { Bars, Legend, MOST_SERIES } from './chart.js';
 
 const HOUR_MS = 3600e3, DAY_MS = 24 * HOUR_MS, READ_AGAIN_MS = 60e3;
@@ -69,7 +69,7 @@ function useUsage(range) {
     if (state !== 'up') return undefined;
     let isOver = false;
     const read = async () => {
-      const now = Date.now(), isByHour = range === '24';
+      const now = theirs.peek(), isByHour = range === '24';
       const since = new Date(isByHour ? Math.floor(now / HOUR_MS) * HOUR_MS - 23 * HOUR_MS
         : new Date(now - (Number(range) - 1) * DAY_MS).setHours(0, 0, 0, 0)).toISOString();
       try {
