@@ -5,7 +5,8 @@ import { open } from './overlay.js';
 import { at, beside, go, href, panes, settings, subject } from './place.js';
 import { today } from './rest/today.js';
 import { agentState, terminalState } from './state.js';
-import { agents, connection, mail, queues, requests, terminals, workspaces } from './store.js';
+import { agents, connection, isReady, mail, queues, requests, terminals,
+  workspaces } from './store.js';
 import { Button, Choice, Count, Icon, Link, Menu, State, money, useStill, when } from './ui.js';
 
 const RANK = { asks: 0, failed: 1, limit: 1, stalled: 2, works: 3, waits: 4, idle: 5, done: 5,
@@ -140,11 +141,11 @@ export function Rail() {
       onInput=${event => { filter.value = event.target.value; }} />
       <${Choice} label="State" of=${ONLY} value=${only.value}
         onChange=${value => { only.value = value; }} /></div>
-    <div class="rail-list">
+    <div class="rail-list">${isReady.value && html`
       <${Items} title="Agents" rows=${agentRows.value} label="Launch an agent"
         onNew=${() => open(Launch)} />
       <${Items} title="Terminals" rows=${terminalRows.value} isTerminal label="New terminal"
-        onNew=${() => open(NewTerminal)} /></div>
+        onNew=${() => open(NewTerminal)} />`}</div>
     <div class="rail-foot"><${Link} to="cost" class="today" title="Cost today"><${Icon} of="cost" />
       ${today.value === null ? 'Cost' : `${money(today.value)} today`}<//><span
         class="gap"></span><${Live} />

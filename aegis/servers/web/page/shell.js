@@ -7,7 +7,7 @@ import {
   activePane, closePane, closeTab, go, href, panes, place, set, settings, subject, tabs,
 } from './place.js';
 import { Live, Rail } from './rail.js';
-import { isReadOnly, mail, me, requests, view } from './store.js';
+import { isReadOnly, isReady, mail, requests, view } from './store.js';
 import { Button, Choice, Count, Icon, Menu, State, usePhone } from './ui.js';
 import { PAGES, View, iconOf, stateOf, titleOf } from './views.js';
 
@@ -179,6 +179,6 @@ export function Shell() {
     <div class="app ${settings.value.rail ? '' : 'norail'}">${!isPhone && html`<${Rail} />`}
       <main id="main" tabindex="-1">${isPhone ? html`<div class="phone-live"><${Live} /></div>`
     : html`<${Strip} />`}
-        ${me.value === null ? html`<p class="wait">Connecting…</p>` : html`<${Panes} />`}</main>
+        ${isReady.value ? html`<${Panes} />` : html`<p class="wait">Connecting…</p>`}</main>
       ${isPhone && html`<${PhoneBar} />`}</div><${Overlay} /><${Notes} />`;
 }

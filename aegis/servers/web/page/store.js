@@ -15,6 +15,11 @@ export const view = computed(() => me.value?.view ?? null);
 export const isReadOnly = computed(() => view.value !== null);
 /** Which of the entities were read since the page began. */
 export const loaded = signal(/** @type {Set<string>} */ (new Set()));
+/** Whether what the frame and home show was read: drawn before, they would move as it arrives. */
+export const isReady = computed(() => isLate.value
+  || ['agents', 'terminals', 'requests', 'mail'].every(each => loaded.value.has(each)));
+const isLate = signal(false);
+const LATE_MS = 2000;
 /** 'command' (an item of the stream `events`), 'missed', 'settled' (a request), 'gone'. */
 export const events = new EventTarget();
 
@@ -98,6 +103,7 @@ export function start(given) {
   line.open('requests', {}, { item: onRequest });
   refresh();
   readWorkspaces();
+  setTimeout(() => { isLate.value = true; }, LATE_MS);
   setInterval(() => { if (document.visibilityState === 'visible') refresh(); }, STATUS_MS);
 }
 
