@@ -538,10 +538,10 @@ def test_a_read_only_link_shows_the_transcript_and_nothing_else(
 
 def test_a_transcript_is_deleted_after_a_question(crew: Crew, window: Window) -> None:
     crew.idle("purged")
+    gone = f"{crew.root}/.aegis/state/agents/{crew.info('purged')['id']}"
     page = opened(window, "purged")
     choose(page, "purged", "Delete its transcript…")
     button(page, "Delete").click()
-    gone = f"{crew.root}/.aegis/state/agents/{crew.info('purged')['id']}"
     until(lambda: not Path(gone).exists(), "its transcript is deleted")
     expect(page.get_by_role("button", name="Launch", exact=True)).to_be_visible()
 
