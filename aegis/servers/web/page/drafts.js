@@ -47,3 +47,7 @@ function dropOldest() {
     localStorage.removeItem(dated.sort((a, b) => a[0] - b[0])[0][1]);
   } catch { /* storage is off */ }
 }
+
+/** A name for one sending: with it the daemon takes the same text once, also after a lost reply. */
+export const freshKey = () =>
+  `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;

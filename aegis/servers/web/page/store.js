@@ -243,12 +243,3 @@ export function useStream(name, args, handler, deps) {
     return () => stream.close();
   }, deps);
 }
-
-/** Call `listener(item)` for each begun, changed and ended command while the component is shown. */
-export function useCommands(listener, deps) {
-  useEffect(() => {
-    const on = /** @param {any} event */ ({ detail }) => listener(detail);
-    events.addEventListener('command', on);
-    return () => events.removeEventListener('command', on);
-  }, deps);
-}

@@ -1,13 +1,13 @@
 // The blocks of a transcript as elements; each is drawn again only once it has changed.
 import { html, useRef } from '../lib.js';
 import { say } from '../overlay.js';
-import { call, isReadOnly } from '../store.js';
+import { isReadOnly } from '../store.js';
 import { Text } from '../text.js';
-import { Button, Link, State, Time, seconds } from '../ui.js';
+import { Button, State, Time, seconds } from '../ui.js';
 import { grouped } from './fold.js';
 import { Output } from './output.js';
 import { Images } from './images.js';
-import { Fold, Long, Steps, Tool } from './tool.js';
+import { Fold, Steps, Tool } from './tool.js';
 
 const copy = async text => {
   try { await navigator.clipboard.writeText(text); say('Copied'); } catch {

@@ -1,6 +1,6 @@
 // The box to write to an agent: text, commands, files; its settings; what waits to be read.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../lib.js';
-import { draft } from '../drafts.js';
+import { draft, freshKey } from '../drafts.js';
 import { at } from '../place.js';
 import { call } from '../store.js';
 import { Button, Link, Pick, Time, say, useIs } from '../ui.js';
@@ -152,7 +152,7 @@ export function Composer({ agent, details, fold, version }) {
     setWhy('');
     // A text that failed is sent again with the same key: it may have arrived.
     const { unsent } = value, isAgain = unsent?.text.trim() === text.trim();
-    const key = isAgain ? unsent.key : crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    const key = isAgain ? unsent.key : freshKey();
     kept.value = { ...EMPTY, unsent: { text, files, key } };
     try {
       const receipt = agent.program

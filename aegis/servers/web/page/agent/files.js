@@ -1,5 +1,6 @@
 // Files in a message: a browser has bytes, the daemon takes paths. They are posted when chosen.
 import { html, useRef } from '../lib.js';
+import { freshKey } from '../drafts.js';
 import { link } from '../store.js';
 import { Button, Icon, bytes } from '../ui.js';
 
@@ -26,7 +27,7 @@ async function post(file) {
  */
 export function attach(files, set) {
   for (const file of [...files].slice(0, MOST_FILES)) {
-    const id = crypto.randomUUID?.() ?? String(Math.random());
+    const id = freshKey();
     const one = { id, name: file.name || 'image.png', size: file.size,
       isImage: IMAGE.test(file.type) };
     const why = file.size === 0 ? 'it is empty' : file.size > MOST_BYTES

@@ -1,5 +1,5 @@
 // Launch an agent: what it is to do, who it is, what it may, and where it works.
-import { html, useEffect, useMemo, useState } from '../lib.js';
+import { html, useEffect, useMemo } from '../lib.js';
 import { draft } from '../drafts.js';
 import { open } from '../overlay.js';
 import { at, go } from '../place.js';

@@ -5,12 +5,12 @@ import {
   Button, Choice, Field, Form, Head, Icon, Link, Menu, Time, once, usePhone, useStill,
 } from '../ui.js';
 import { actions } from '../actions.js';
-import { draft } from '../drafts.js';
+import { draft, freshKey } from '../drafts.js';
 import { open, say } from '../overlay.js';
 import { at, go } from '../place.js';
 import { Text } from '../text.js';
 import { OWN, acknowledge, lineOf, sender } from './mail.js';
-import { WriteBox, freshKey } from './write.js';
+import { WriteBox } from './write.js';
 
 const STEP = 100, MOST = 1000, EVERY_MS = 3000;
 

@@ -1,11 +1,6 @@
 // A box to write in and a button that sends it: a draft, which a held key sends once.
 import { html, useEffect, useRef, useState } from '../lib.js';
-import { Button } from '../ui.js';
-import { draft } from '../drafts.js';
-
-/** A name for one sending: with it the daemon takes the same text once, also after a lost reply. */
-export const freshKey = () =>
-  `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+import { draft, freshKey } from '../drafts.js';
 
 /**
  * Write and send. `send(text, key)` rejects with what went wrong: then the text stays, and the same
