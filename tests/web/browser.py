@@ -30,6 +30,15 @@ window.violations = [];
 document.addEventListener('securitypolicyviolation', event => violations.push(
   [event.effectiveDirective, event.blockedURI, event.sample, event.sourceFile].join(' ')));
 """
+SETTLE = """async () => {
+  const places = () => [...document.querySelectorAll('main li')].map(each => each.offsetTop).join();
+  let last = null, since = 0;
+  while (last === null || performance.now() - since < 450) {
+    const now = places();
+    if (now !== last) { last = now; since = performance.now(); }
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+}"""
 DESK = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {
     "viewport": {"width": 412, "height": 839},
@@ -87,6 +96,10 @@ class Window:
                     return
             assert time.monotonic() < deadline, f"never came: {what}"
             self.page.wait_for_timeout(50)
+
+    def settle(self) -> None:
+        """Wait until no row has moved for as long as one that moved takes no click."""
+        self.page.evaluate(SETTLE)
 
     def type(self, text: str) -> None:
         self.page.evaluate("text => app.current.term.input(text)", text)

@@ -159,12 +159,12 @@ def test_settings_hold_at_once_in_all_windows_and_after_a_reload(
     page.get_by_label("Link of the editor").fill("my-editor://{path}:{line}")
     expect(page.get_by_role("alert")).to_have_count(0)
     shown = "[document.documentElement.dataset.theme, document.documentElement.dataset.size]"
-    assert page.evaluate(shown) == ["dark", "xl"]
+    until(lambda: page.evaluate(shown) == ["dark", "xl"], "it is shown")
     until(lambda: other.evaluate(shown) == ["dark", "xl"], "the other window follows")
     page.reload()
     expect(page.get_by_label("Link of the editor")).to_have_value("my-editor://{path}:{line}")
     expect(page.get_by_label("Size of terminals").get_by_text("14 px")).to_be_visible()
-    assert page.evaluate(shown) == ["dark", "xl"]
+    until(lambda: page.evaluate(shown) == ["dark", "xl"], "it is kept")
     window.check()
 
 
@@ -186,8 +186,9 @@ def test_the_processes_are_shown_searched_and_walked(
     page.keyboard.press("ArrowLeft")
     expect(tree.get_by_role("treeitem")).to_have_count(1)
     page.keyboard.press("ArrowRight")
+    expect(tree.get_by_role("treeitem")).not_to_have_count(1)
     page.keyboard.press("ArrowDown")
-    assert page.evaluate("document.activeElement.getAttribute('role')") == "treeitem"
+    window.wait("document.activeElement.getAttribute('role') === 'treeitem'")
     page.get_by_role("searchbox", name="Search processes").fill(name)
     found = page.get_by_role("list", name="Found processes")
     expect(found).to_contain_text(name)

@@ -192,7 +192,7 @@ def test_markdown_has_tables_tasks_and_code_and_makes_no_element_of_hostile_text
     expect(log.get_by_role("img", name="done")).to_be_visible()
     expect(log.locator(".hl-keyword")).to_have_text(["def", "return"])
     expect(log.get_by_role("link", name="ok")).to_have_attribute("rel", "noopener noreferrer")
-    assert log.locator("img, script, [onerror], a[href^=javascript]").count() == 0
+    expect(log.locator("img, script, [onerror], a[href^=javascript]")).to_have_count(0)
     assert not [each for each in asked if "evil" in each]
     button(window.page, "Copy the code").click()
     window.check()
@@ -527,12 +527,14 @@ def test_a_read_only_link_shows_the_transcript_and_nothing_else(
     page = opened(window, "shared")
     choose(page, "shared", "Share a read-only link…")
     button(page, "Make the link").click()
-    address = page.get_by_label("Address", exact=True).input_value()
+    made = page.get_by_label("Address", exact=True)
+    expect(made).not_to_have_value("")
+    address = made.input_value()
     viewer = open_window(browser, address)
     viewer.wait_live()
     expect(talk(viewer.page, "shared")).to_contain_text("for all")
-    assert viewer.page.get_by_role("textbox").count() == 0
-    assert viewer.page.get_by_role("button", name="What to do with shared").count() == 0
+    expect(viewer.page.get_by_role("textbox")).to_have_count(0)
+    expect(viewer.page.get_by_role("button", name="What to do with shared")).to_have_count(0)
     viewer.check()
 
 

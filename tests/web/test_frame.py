@@ -46,8 +46,12 @@ def test_the_rail_shows_everything_alive_with_its_state_and_filters_it(
     expect(item(window, asks)).to_contain_text("1")
     expect(item(window, asks).get_by_role("img", name="waits for you")).to_be_visible()
     expect(item(window, "rail-fails")).to_contain_text("exit 1")
-    shown = names_in_the_rail(window, "Agents")
-    assert shown.index(asks) < shown.index(rests)  # what waits for a person comes first
+    both = [asks, rests]  # what waits for a person comes first
+
+    def are_in_order() -> bool:
+        return [each for each in names_in_the_rail(window, "Agents") if each in both] == both
+
+    window.wait_until(are_in_order, "both in this order")
     window.page.keyboard.press("/")
     window.page.keyboard.type("rail-r")
     expect(item(window, rests)).to_be_visible()
@@ -211,7 +215,8 @@ def test_home_is_one_screen_with_sixty_requests_forty_terminals_and_agents(
     window = log_in(browser, studio.daemon, BIG)
     expect(item(window, "many-39")).to_be_attached()
     page = window.page.locator(".pane .page")
-    assert page.evaluate("each => each.scrollHeight <= each.clientHeight + 1")
+    fits = "each => each.scrollHeight <= each.clientHeight + 1"
+    window.wait_until(lambda: bool(page.evaluate(fits)), "one screen")
     within = window.page.evaluate(
         """() => [...document.querySelectorAll('.rail .item')].filter(each => {
         const box = each.getBoundingClientRect();

@@ -70,7 +70,7 @@ def test_a_request_notifies_and_is_withdrawn_when_it_is_answered(
     studio.spawn("ASK touch x", handle="ada")
     window.wait_until(lambda: bool(window.page.evaluate(SHOWN)), "a notification")
     assert window.page.evaluate(SHOWN) == [["ada waits for you", "run touch x"]]
-    assert window.page.title().startswith("(1) ")
+    window.wait("document.title.startsWith('(1) ')")
     [request] = studio.call("request_list")["requests"]
     studio.daemon.cli("request", "answer", request["id"], "deny")
     window.wait_until(lambda: window.page.evaluate(SHOWN) == [], "it is withdrawn")

@@ -83,7 +83,7 @@ def test_what_an_agent_says_is_text(own_daemon: DaemonProcess, browser: Browser)
     window.go(f"/a/{handle}")
     talk = window.page.get_by_role("log")
     expect(talk).to_contain_text("<img src=x onerror=alert(1)>")
-    assert window.page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    expect(window.page.locator("main img, main script")).to_have_count(0)
     shown = window.page.locator("main").inner_text()
     assert "\x1b" not in shown
     assert "\u202e" not in shown

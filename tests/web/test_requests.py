@@ -23,8 +23,6 @@ pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 
 on_both = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
 BIG = {"viewport": {"width": 1440, "height": 900}}
-GUARD_MS = 450
-"""A row that appeared or moved takes no click for 400 ms."""
 
 
 def rows(window: Window) -> Locator:
@@ -41,7 +39,7 @@ def review(window: Window, handle: str) -> Locator:
     """Open a request; return its row once it takes clicks."""
     found = row(window, handle)
     found.get_by_role("button", expanded=False).first.click()
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     return found
 
 
@@ -88,7 +86,7 @@ def test_alike_ones_are_one_row_and_answered_together(
     expect(rows(window)).to_have_count(2)
     expect(rows(window).first).to_contain_text("3 \u00d7")
     expect(rows(window).first).to_contain_text("pytest -q")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.get_by_role("button", name="Allow 3: pytest -q").click()
     for handle in alike:
         studio.has_outcomes(handle, "completed")
@@ -119,14 +117,14 @@ def test_the_keyboard_alone_moves_opens_allows_and_denies(studio: Studio, browse
     until(lambda: not is_open(studio, two), "it is denied")
     expect(row(window, two)).to_contain_text("answered")
     expect(row(window, three).get_by_role("button").first).to_be_focused()
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     keys.press("s")  # opens it: what it covers is read first
     expect(row(window, three)).to_contain_text("Allow Bash for this session")
     expect(row(window, three).get_by_role("button", name="For the session")).to_be_enabled()
     keys.press("s")
     says(studio, three, '"allow", {"command": "touch three"}, 1')
     focus(window, one)
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     keys.press("y")
     studio.has_outcomes(one, "completed")
     window.check()
@@ -146,7 +144,7 @@ def test_a_held_key_and_a_second_click_answer_once(studio: Studio, browser: Brow
         return sum(is_open(studio, each) for each in handles)
 
     until(lambda: left() == 2, "one is answered")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     rows(window).nth(1).get_by_role("button", name="Deny").dblclick()
     until(lambda: left() == 1, "one more is answered")
     expect(rows(window).nth(1)).to_contain_text("answered")
@@ -234,7 +232,7 @@ def test_it_is_denied_with_a_reason_that_the_agent_gets(
     found = review(window, handle)
     found.get_by_role("button", name="Deny with a reason").click()
     window.page.keyboard.type("Use git rm")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     found.get_by_role("button", name="Deny with this reason").click()
     says(studio, handle, '["deny", null, 0, "Use git rm"]')
     window.check()
@@ -335,7 +333,7 @@ def test_the_page_of_an_agent_has_its_request_open(studio: Studio, browser: Brow
     window.go(f"/a/{handle}")
     whole = window.page.get_by_role("region", name="The whole command")
     expect(whole).to_contain_text("touch here")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.get_by_role("button", name="Allow", exact=True).click()
     studio.has_outcomes(handle, "completed")
     window.check()
@@ -397,7 +395,7 @@ def test_a_plan_is_read_as_markdown_and_approved_changed_or_sent_back(
     plan = found.get_by_role("region", name="The plan")
     expect(plan.get_by_role("heading", name="Mend it")).to_be_visible()
     expect(plan.get_by_role("listitem")).to_have_text("Look")
-    window.page.wait_for_timeout(GUARD_MS)  # the parser came after the row
+    window.settle()  # the parser came after the row
     act(found)
     says(studio, handle, said)
     if name == "accept_edits":
@@ -413,22 +411,20 @@ def test_a_change_is_shown_as_lines_with_all_that_the_input_has(
 ) -> None:
     window = log_in(browser, studio.daemon)
 
-    def shown(given: dict[str, Any], tool: str = "Edit") -> str:
+    def shows(given: dict[str, Any], *wanted: str | re.Pattern[str], tool: str = "Edit") -> None:
         handle = studio.spawn(f"USE {tool} {json.dumps(given)}")
         expect(row(window, handle).get_by_role("button", name="Review")).to_be_visible()
         found = review(window, handle)
-        text = found.locator(".ask-body").inner_text()
+        for each in wanted:
+            expect(found.locator(".ask-body")).to_contain_text(each, use_inner_text=True)
         found.get_by_role("button", name="Close").click()
-        return text
 
-    text = shown({**CHANGE, "replace_all": True})
-    assert "a.py" in text
-    assert re.search("one\\s+\u2212\\s*two\\s+\\+\\s*three", text), text
-    assert '"replace_all": true' in text
-    assert "rm -rf /" in shown({**CHANGE, "new_string": "x\n" * 5_000 + "rm -rf /"})
+    lines = re.compile("one\\s+\u2212\\s*two\\s+\\+\\s*three")
+    shows({**CHANGE, "replace_all": True}, "a.py", lines, '"replace_all": true')
+    shows({**CHANGE, "new_string": "x\n" * 5_000 + "rm -rf /"}, "rm -rf /")
     content = f"true {' ' * 900}; rm -rf /"
-    assert "rm -rf /" in shown({"file_path": "b.sh", "content": content}, "Write")
-    assert "secret" in shown({"deep": {"er": ["secret"]}}, "mcp__shop__order")
+    shows({"file_path": "b.sh", "content": content}, "rm -rf /", tool="Write")
+    shows({"deep": {"er": ["secret"]}}, "secret", tool="mcp__shop__order")
     window.check()
 
 
@@ -438,7 +434,7 @@ def test_markup_in_a_request_is_text(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon)
     found = review(window, handle)
     expect(found.get_by_role("region", name="The whole command")).to_contain_text(evil)
-    assert window.page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    expect(window.page.locator("main img, main script")).to_have_count(0)
     window.check()
 
 
@@ -481,7 +477,7 @@ def two_requests(studio: Studio, window: Window) -> tuple[str, str]:
     expect(row(window, one)).to_have_count(1)
     two = studio.spawn("ASK touch precious\nSAY end")
     expect(row(window, two)).to_have_count(1)
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     return one, two
 
 
@@ -501,7 +497,7 @@ def test_one_that_is_answered_under_the_pointer_leaves_its_place_to_no_other(
     window.page.mouse.move(*at)
     deny(studio, one)
     expect(row(window, one)).to_contain_text("answered")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.mouse.click(*at)
     assert row(window, two).bounding_box() == below
     third = studio.spawn("ASK touch third\nSAY end")
@@ -527,7 +523,7 @@ def test_one_that_moves_under_a_finger_takes_no_tap_for_a_moment(
     expect(window.page.get_by_role("status").get_by_text("moved just now")).to_be_visible()
     assert is_open(studio, two)
     window.page.evaluate("delete performance.now")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     row(window, two).get_by_role("button", name="Allow").tap()
     studio.has_outcomes(two, "completed")
     window.check()
@@ -545,7 +541,7 @@ def test_a_late_answer_is_said_to_be_late(studio: Studio, browser: Browser, wire
     window = open_window(browser, url)
     window.wait_live()
     expect(row(window, handle)).to_have_count(1)
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     wire.hold(TO_BROWSER)  # the page does not hear of the other answer
     deny(studio, handle)
     row(window, handle).get_by_role("button", name="Allow").click()
@@ -563,7 +559,7 @@ def test_it_is_withdrawn_in_other_browsers_and_kept_in_the_history(
     handle = studio.spawn("ASK touch history\nSAY end")
     for window in (first, second):
         expect(row(window, handle)).to_have_count(1)
-    first.page.wait_for_timeout(GUARD_MS)
+    first.settle()
     row(first, handle).get_by_role("button", name="Deny").click()
     expect(row(second, handle)).to_have_count(0)
     second.page.get_by_role("link", name="Answered", exact=True).click()
@@ -614,11 +610,11 @@ def test_a_full_home_is_one_screen(studio: Studio, browser: Browser) -> None:
     expect(rows(window)).to_have_count(9)
     expect(window.page.get_by_role("region", name="Working").locator("li")).not_to_have_count(0)
     page = "document.querySelector('.page.home')"
-    assert window.page.evaluate(f"{page}.scrollHeight <= {page}.clientHeight")
+    window.wait(f"{page}.scrollHeight <= {page}.clientHeight")
     # One stop of the Tab key for all rows.
     rows(window).first.get_by_role("button").first.focus()
-    stops = "[...document.querySelectorAll('.asks button')].map(each => each.tabIndex)"
-    assert window.page.evaluate(stops).count(0) <= 3
+    stops = "[...document.querySelectorAll('.asks button')].filter(each => each.tabIndex === 0)"
+    window.wait(f"{stops}.length <= 3")
     window.page.get_by_role("radio", name="Questions").click()
     expect(rows(window).first).to_contain_text("Really")
     window.page.get_by_role("button", name="Show 6 more").click()

@@ -73,11 +73,12 @@ def test_two_browsers_share_a_terminal_and_one_owns_its_size(
     two.type("echo from-two-$((50+2))\r")
     one.wait_text("from-two-52")
     two.wait("app.current.owner && !app.current.owner.yours")
-    assert two.page.evaluate("app.current.term.cols") == one.page.evaluate("app.current.term.cols")
+    cols = one.page.evaluate("app.current.term.cols")
+    two.wait("cols => app.current.term.cols === cols", cols)
     two.page.get_by_role("button", name="Take over").click()
     two.wait("app.current.owner.yours")
     one.wait("!app.current.owner.yours")
-    assert two.page.evaluate("app.current.term.cols") < 80
+    two.wait("app.current.term.cols < 80")
     one.check()
     two.check()
 
@@ -90,9 +91,10 @@ def test_commands_are_blocks_that_a_program_cannot_forge(
     window.open_terminal(terminal.name)
     terminal.run("printf '\\033]133;C\\033\\\\'; echo forged")
     terminal.run("ls --color=always /; (exit 3)")
-    window.wait("document.querySelectorAll('.mark').length === 2")
-    marks = window.page.locator(".mark").all_inner_texts()
-    assert sorted(mark[0] for mark in marks) == ["✓", "✗"]
+    marks = window.page.locator(".mark")  # that of a command that fails is drawn again
+    for sign in ("✓", "✗"):
+        expect(marks.filter(has_text=sign)).to_have_count(1)
+    expect(marks).to_have_count(2)
     expect(window.page.locator(".block")).to_have_count(2)
     expect(window.page.locator(".block .chip").first).to_contain_text("exit 3")
     window.check()
@@ -108,10 +110,13 @@ def test_one_who_comes_later_sees_how_the_commands_above_ended(
     terminal.run("printf '\\033]133;C\\033\\\\'; echo forged")
     window = log_in(browser, daemon)
     window.open_terminal(terminal.name)
-    window.wait(f"total => ({PLACES})().length === total", len(commands) + 1)
-    places = window.page.evaluate(PLACES)
-    assert sorted(cmd for cmd, _ in places[:-1]) == sorted(commands)
-    assert all(shown.endswith(cmd) for cmd, shown in places)
+
+    def are_placed() -> bool:
+        places = window.page.evaluate(PLACES)
+        named = sorted(cmd for cmd, _ in places[:-1])
+        return named == sorted(commands) and all(shown.endswith(cmd) for cmd, shown in places)
+
+    window.wait_until(are_placed, "a mark at each command")
     last = len(commands)
     expect(window.page.locator(f'.mark[data-seq="{last}"]')).to_contain_text("✓")
     expect(window.page.locator(f'.mark.fail[data-seq="{last - 1}"]')).to_contain_text("✗")
@@ -320,11 +325,11 @@ def test_a_finger_scrolls_the_output_and_a_full_screen_program(
     window.wait("app.current.owner?.yours")
     window.type("seq 300\r")
     window.wait_text("\n300")
-    bottom = window.page.evaluate("app.current.term.buffer.active.viewportY")
+    buffer = "app.current.term.buffer.active"
     swipe(window, 200, 600)
-    window.wait("bottom => app.current.term.buffer.active.viewportY < bottom - 10", bottom)
+    window.wait(f"{buffer}.viewportY < {buffer}.baseY - 10")
     swipe(window, 600, 150)
-    window.wait("bottom => app.current.term.buffer.active.viewportY === bottom", bottom)
+    window.wait(f"{buffer}.viewportY === {buffer}.baseY")
     window.type("seq 300 | less\r")
     window.wait("app.current.term.buffer.active.type === 'alternate'")
     window.wait_text("\n10")
@@ -383,6 +388,7 @@ def test_a_new_command_does_not_move_the_row_under_the_pointer(
     terminal.run("echo first")
     window = log_in(browser, daemon)
     window.open_terminal(terminal.name)
+    window.wait("app.current.owner?.yours")
     row = window.page.locator(".block", has_text="echo first")
     row.hover()
     before = row.bounding_box()
@@ -432,7 +438,7 @@ def test_a_phone_has_a_bar_of_keys_and_the_page_fits(
 ) -> None:
     terminal = new_terminal()
     window = log_in(browser, daemon, PHONE)
-    assert window.page.evaluate("document.documentElement.scrollWidth") <= 412
+    window.wait("document.documentElement.scrollWidth <= 412")
     window.open_terminal(terminal.name)
     keys = window.page.get_by_role("toolbar", name="Keys")
     expect(keys).to_be_visible()

@@ -24,7 +24,7 @@ def fits(window: Window) -> None:
         " return document.documentElement.scrollWidth > innerWidth"
         " || main.scrollWidth > main.clientWidth; }"
     )
-    assert not window.page.evaluate(wide)
+    window.wait_until(lambda: not window.page.evaluate(wide), "nothing is wider")
     window.check()
 
 

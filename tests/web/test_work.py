@@ -19,8 +19,6 @@ from tests.web.studio import Studio
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 
 on_both = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
-GUARD_MS = 450
-"""A row that appeared or moved takes no click for 400 ms."""
 
 
 def main(window: Window) -> Locator:
@@ -33,7 +31,7 @@ def note(window: Window, text: str) -> Locator:
 
 def fits(window: Window) -> None:
     """Check that nothing is wider than the window, and that nothing went wrong."""
-    assert window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    window.wait("document.documentElement.scrollWidth <= innerWidth")
     window.check()
 
 
@@ -107,7 +105,7 @@ def test_a_task_is_added_with_its_priority_time_and_order_and_cancelled(
     assert made["payload"] == f"{text}\n\nwith a second line"
     assert made["not_before"].startswith("2099-01-01")
     expect(window.page.get_by_label("A new task")).to_have_value("")
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.get_by_role("button", name=f"Cancel: {text}").click()
     until(lambda: status(studio, made["task_id"])["status"] == "cancelled", "it is cancelled")
     fits(window)
@@ -138,7 +136,7 @@ def test_a_result_and_an_error_are_read_whole_and_a_task_is_retried(
     main(window).get_by_role("radio", name="Failed").click()
     expect(task(window, title)).to_have_count(0)
     attempts = status(studio, bad)["attempt"]
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.get_by_role("button", name=f"Retry: {dies}").click()
     again = {"status": "failed", "attempt": attempts}
     until(lambda: not again.items() <= status(studio, bad).items(), "it runs again")
@@ -180,7 +178,7 @@ def test_a_running_task_is_cancelled_after_a_question(studio: Studio, browser: B
     window = log_in(browser, studio.daemon)
     window.go("/q/builds")
     expect(task(window, "HANG here")).to_be_visible()
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     window.page.get_by_role("button", name="Cancel: HANG here").click()
     dialog = window.page.get_by_role("dialog", name="Cancel the task?")
     expect(dialog).to_contain_text("is ended")
@@ -465,7 +463,7 @@ def test_a_run_asks_on_its_page_and_shows_its_steps_and_result(
     steps.first.get_by_role("button").click()
     expect(steps.first).to_contain_text("built")
     ask.get_by_label("yes").check()
-    window.page.wait_for_timeout(GUARD_MS)
+    window.settle()
     ask.get_by_role("button", name="Answer", exact=True).click()
     until(lambda: bool(studio.call("workflow_status", workflow_id=id_)["ended"]), "its end")
     expect(window.page.get_by_role("region", name="The result")).to_have_text("1.2: yes")
