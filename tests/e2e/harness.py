@@ -179,6 +179,14 @@ def processes_with(variable: str) -> list[str]:
     return found
 
 
+def command_of(pid: int) -> str:
+    """The words of a process; none if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
 def is_alive(pid: int) -> bool:
     """Whether the process runs; one that ended and waits to be reaped does not."""
     try:

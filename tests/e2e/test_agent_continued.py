@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import Team, agents_of, command_of
+from tests.e2e.harness import DaemonProcess, command_of
+from tests.e2e.test_agents import Team, agents_of
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real

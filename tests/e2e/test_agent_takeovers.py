@@ -17,8 +17,8 @@ import attrs
 import pytest
 
 from aegis.client.line import CommandFailed, ConnectionLost
-from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
+from tests.e2e.harness import DaemonProcess, command_of
+from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.e2e.test_peer_identity import outcome, program
 from tests.e2e.window import DETACH, window
 from tests.resources.waiting import until
@@ -56,6 +56,15 @@ class Shared:
         self.team.call("term_keys", name=terminal, keys=f"{text}\r")
         if shows:
             self.shows(terminal, shows)
+
+    def program(self) -> int:
+        """The process of the program, once no child that it just began has its words too."""
+
+        def found() -> list[int]:
+            return [each for each in agents_of(self.team.daemon) if "manual" in command_of(each)]
+
+        until(lambda: len(found()) == 1, "it runs alone")
+        return found()[0]
 
     def is_handed_back(self, handle: str) -> None:
         until(lambda: self.team.info(handle)["taken_over"] is None, "it is handed back")
@@ -250,7 +259,7 @@ def test_the_secret_is_in_no_argument_and_its_file_goes(shared: Shared) -> None:
     team, handle = shared.team, shared.spawn()
     terminal = shared.take(handle)
     shared.shows(terminal, "with ['aegis'] 600")
-    [pid] = [each for each in agents_of(team.daemon) if "manual" in command_of(each)]
+    pid = shared.program()
     assert "/mcp/" not in command_of(pid)
     assert "/mcp/" not in Path(f"/proc/{pid}/environ").read_text()
     files = team.daemon.root / ".aegis" / "state" / "agents"
@@ -337,9 +346,9 @@ def test_a_kill_of_the_daemon_in_a_take_over_loses_nothing_said(shared: Shared) 
 
 
 def test_a_kill_of_the_program_hands_back(shared: Shared) -> None:
-    team, handle = shared.team, shared.spawn()
+    handle = shared.spawn()
     shared.types(shared.take(handle), "hello", "heard hello")
-    [pid] = [each for each in agents_of(team.daemon) if "manual" in command_of(each)]
+    pid = shared.program()
     os.kill(pid, signal.SIGKILL)
     shared.is_handed_back(handle)
     assert shared.said(handle) == ["hello", "heard hello"]

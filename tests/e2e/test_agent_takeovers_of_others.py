@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import DaemonProcess
+from tests.e2e.harness import DaemonProcess, command_of
 from tests.e2e.test_agent_takeovers import START, Shared
-from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
+from tests.e2e.test_agents import STAND_IN, Team, agents_of
 
 pytestmark = pytest.mark.real
 

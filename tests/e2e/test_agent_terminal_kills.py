@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
-from tests.e2e.harness import KILL_SEEDS, DaemonProcess
-from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess, command_of
+from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -89,7 +89,7 @@ class Ordeal:
         time.sleep(self.chance.uniform(0.05, 0.6))
         kind = self.chance.choice([*WORDS, "daemon", "point"])
         if kind in WORDS:
-            victims = [pid for pid in agents_of(self.daemon) if WORDS[kind] in self.words(pid)]
+            victims = [pid for pid in agents_of(self.daemon) if WORDS[kind] in command_of(pid)]
             if victims:
                 with suppress(ProcessLookupError):
                     os.kill(self.chance.choice(victims), signal.SIGKILL)
@@ -98,11 +98,6 @@ class Ordeal:
             point = f"{self.chance.choice(POINTS)}@{self.chance.randint(1, 3)}=kill"
             self.restart(point if kind == "point" else "")
         self.kills[kind] += 1
-
-    def words(self, pid: int) -> str:
-        with suppress(OSError):
-            return command_of(pid)
-        return ""
 
     def restart(self, faults: str) -> None:
         """Start the daemon; once more without faults if it dies of them."""

@@ -15,9 +15,9 @@ import trio
 
 import aegis
 from aegis.protocol.agent_streams import CommandOutputItem
-from tests.e2e.harness import DaemonProcess, is_alive
+from tests.e2e.harness import DaemonProcess, command_of, is_alive
 from tests.e2e.streams import Refused, StreamEnded, stream_client
-from tests.e2e.test_agents import STAND_IN, Team, agents_of, command_of, open_request
+from tests.e2e.test_agents import STAND_IN, Team, agents_of, open_request
 from tests.e2e.test_peer_identity import program
 from tests.resources.waiting import until
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import DaemonProcess, is_alive, processes_with
+from tests.e2e.harness import DaemonProcess, command_of, is_alive, processes_with
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -128,10 +128,6 @@ def open_request(team: Team) -> dict[str, Any]:
 
     until(lambda: len(requests()) == 1, "the request is shown")
     return requests()[0]
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 def test_a_prompt_becomes_the_first_turn_and_a_message_the_next(team: Team) -> None:

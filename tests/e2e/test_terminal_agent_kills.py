@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from aegis.client.line import ClientError
-from tests.e2e.harness import KILL_SEEDS, DaemonProcess, is_alive
-from tests.e2e.test_terminal_agents import TUI, Launcher, command_of
+from tests.e2e.harness import KILL_SEEDS, DaemonProcess, command_of, is_alive
+from tests.e2e.test_terminal_agents import TUI, Launcher
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

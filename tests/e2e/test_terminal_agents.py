@@ -18,7 +18,7 @@ import trio
 
 import aegis
 from aegis.protocol.agent_streams import AgentsItem
-from tests.e2e.harness import GUARD_S, DaemonProcess, is_alive
+from tests.e2e.harness import GUARD_S, DaemonProcess, command_of, is_alive
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -520,10 +520,3 @@ def test_hooks_of_claude_code_add_the_tool(launcher: Launcher) -> None:
     assert need is not None
     assert need["tool_input"] == '{"command": "make deploy"}'
     assert launcher.info(handle)["program"]["command"] == f"{claude} --model x"
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
