@@ -242,7 +242,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             )
         node = self._remote.host_for(request, self._terminals.subtrees.check_node)
         if node is None:
-            check_descriptors()
+            check_descriptors(coming=[*self._busy.values()].count("spawned") + 1)
         self._busy[key] = "spawned"
         self.context.start_soon(self._spawn_and_answer, request, node, self.defer(request))
 

@@ -227,8 +227,9 @@ class OpenTerminals:
             read = partial(resaved_settings, name, self.root, files, self.flusher, self.earlier)
             failed.settings = await self.flusher.call(read)
             check_can_start(failed.settings)
-            check_descriptors()
-            await self._start(failed.settings, files)
+            async with self._at_once:
+                check_descriptors(coming=self._at_once.borrowed_tokens)
+                await self._start(failed.settings, files)
             del self.failed[key]
             log.info("failed terminal started", terminal=name)
         except Exception as error:
