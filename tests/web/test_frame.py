@@ -111,6 +111,31 @@ def test_tabs_and_panes_side_by_side_outlive_a_reload(studio: Studio, browser: B
     window.check()
 
 
+def test_home_is_one_tab_whichever_request_was_opened_there(
+    studio: Studio, browser: Browser
+) -> None:
+    asks = [studio.spawn(f"ASK tab {number}\nSAY end") for number in range(2)]
+    until(lambda: len(studio.call("request_list")["requests"]) >= 2, "both ask")
+    window = log_in(browser, studio.daemon)
+    tabs = window.page.get_by_role("navigation", name="Open tabs").get_by_role("listitem")
+    for request in studio.call("request_list")["requests"]:
+        window.go("/queues")
+        expect(tab(window, "Queues")).to_have_attribute("aria-current", "page")
+        window.go(f"/home?request={request['id']}")
+        expect(tab(window, "Home")).to_have_attribute("aria-current", "page")
+        home = rail(window).get_by_role("link", name="Home")
+        expect(home).to_have_attribute("aria-current", "page")
+    expect(tabs).to_have_count(2)
+    expect(window.page.get_by_role("button", name="Close the tab Home")).to_have_count(0)
+    window.page.keyboard.press("Control+k")
+    window.page.keyboard.type("Close all other tabs")
+    window.page.keyboard.press("Enter")
+    expect(tabs).to_have_count(1)
+    for handle in asks:
+        studio.call("close", handle=handle)
+    window.check()
+
+
 def test_the_width_of_two_panes_is_changed_by_keys_and_by_the_pointer(
     studio: Studio, browser: Browser
 ) -> None:

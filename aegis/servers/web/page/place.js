@@ -49,15 +49,19 @@ export const subject = where => where.split('?')[0];
 export const panes = computed(() => place.value.split('+').slice(0, MOST_PANES));
 export const activePane = signal(0);
 
-/** Each tab is an address; 'home' is always the first. They are of this window. */
-export const tabs = signal(stored.json('tabs', ['home'], sessionStorage));
 const known = where => where.split('+').map(subject).join('+');
+const distinct = list => [...new Map(list.map(each => [known(each), each])).values()];
+/** Whether an address is that of home alone, which may have a request to show first. */
+export const isHome = where => known(where) === 'home';
+
+/** Each tab is an address; home is always the first. They are of this window. */
+export const tabs = signal(distinct(stored.json('tabs', ['home'], sessionStorage)));
 effect(() => {
   const here = place.value, all = tabs.peek(),
     index = all.findIndex(each => known(each) === known(here));
   if (index < 0) tabs.value = [...all, here].slice(-MOST_TABS);
   else if (all[index] !== here) tabs.value = all.map((each, i) => i === index ? here : each);
-  if (!tabs.peek().includes('home')) tabs.value = ['home', ...tabs.peek()];
+  if (!tabs.peek().some(isHome)) tabs.value = ['home', ...tabs.peek()];
   activePane.value = Math.min(activePane.peek(), panes.value.length - 1);
 });
 effect(() => stored.set('tabs', JSON.stringify(tabs.value), sessionStorage));
@@ -73,33 +77,40 @@ export function beside(where) {
   const all = panes.value;
   if (all.some(each => subject(each) === subject(where))) return;
   const next = [...all.slice(0, MOST_PANES - 1), where].join('+');
-  tabs.value = tabs.value.map(each => each === place.value ? next : each);
+  tabs.value = distinct(tabs.value.map(each => each === place.value ? next : each));
   activePane.value = Math.min(all.length, MOST_PANES - 1);
   go(next);
 }
 
 export function closePane(index) {
   const rest = panes.value.filter((_, each) => each !== index).join('+') || 'home';
-  tabs.value = [...new Set(tabs.value.map(each => each === place.value ? rest : each))];
+  tabs.value = distinct(tabs.value.map(each => each === place.value ? rest : each));
   activePane.value = 0;
   go(rest);
 }
 
 export function closeTab(where) {
-  if (where === 'home') return;
+  if (isHome(where)) return;
   const index = tabs.value.indexOf(where);
   tabs.value = tabs.value.filter(each => each !== where);
   if (place.value === where) go(tabs.value[Math.max(0, index - 1)] ?? 'home');
 }
 
-/** Follow a handle that was renamed, in all tabs. */
+/** Change what follows the '?' of a pane in the address, without a step to go back. */
+export function restate(where) {
+  const next = panes.value.map(each => subject(each) === subject(where) ? where : each).join('+');
+  if (next !== place.value) history.replaceState(history.state, '', href(next));
+  place.value = next;
+}
+
+/** Follow a name that was changed, in all tabs. */
 export function renamed(kind, from, to) {
   const change = where => where.split('+').map(each => {
     const { kind: one, id, params } = parse(each);
     return one === kind && id === from ? at(kind, to, params.size ? params : null) : each;
   }).join('+');
   const next = change(place.value);
-  tabs.value = tabs.value.map(change);
+  tabs.value = distinct(tabs.value.map(change));
   if (next !== place.value) go(next);
 }
 

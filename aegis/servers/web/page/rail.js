@@ -132,8 +132,8 @@ export function Rail() {
     <div class="rail-top"><button type="button" class="finder" onClick=${() => open(Palette)}>
       <${Icon} of="find" /><span>Go to or do</span><kbd>Ctrl K</kbd></button></div>
     <ul class="nav">${NAV().map(([where, words, icon, count, tone]) => html`<li key=${where}>
-      <a class="nav-item" href=${href(where)} aria-current=${panes.value[0] === where ? 'page'
-        : null}>
+      <a class="nav-item" href=${href(where)}
+        aria-current=${subject(panes.value[0]) === where ? 'page' : null}>
       <${Icon} of=${icon} /><span>${words}</span><${Count} of=${count}
         tone=${tone} /></a></li>`)}</ul>
     <div class="rail-find"><input class="input" type="search" placeholder="Filter  /"

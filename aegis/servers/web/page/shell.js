@@ -4,7 +4,7 @@ import { actions } from './actions.js';
 import { Notes, Overlay, open, overlay } from './overlay.js';
 import { Keys, Launch, NewTerminal, Palette } from './dialogs.js';
 import {
-  activePane, closePane, closeTab, go, href, panes, place, set, settings, subject, tabs,
+  activePane, closePane, closeTab, go, href, isHome, panes, place, set, settings, subject, tabs,
 } from './place.js';
 import { Live, Rail } from './rail.js';
 import { isReadOnly, isReady, mail, requests, view } from './store.js';
@@ -48,8 +48,9 @@ actions(() => [
   { text: settings.value.rail ? 'Hide the list' : 'Show the list',
     act: () => set({ rail: !settings.value.rail }) },
   panes.value.length > 1 && { text: 'Close this pane', act: () => closePane(activePane.value) },
-  place.value !== 'home' && { text: 'Close this tab', key: 'x', act: () => closeTab(place.value) },
-  { text: 'Close all other tabs', act: () => { tabs.value = ['home', place.value]; } },
+  !isHome(place.value) && { text: 'Close this tab', key: 'x', act: () => closeTab(place.value) },
+  { text: 'Close all other tabs',
+    act: () => { tabs.value = tabs.value.filter(each => isHome(each) || each === place.value); } },
 ]);
 
 function Tabs() {
@@ -79,7 +80,7 @@ function Tab({ where, onKey }) {
       title=${names} onKeyDown=${event => onKey(event, where)}>
       ${state ? html`<${State} of=${state} quiet />` : html`<${Icon} of=${iconOf(parts[0])} />`}
       <bdi class="name">${names}</bdi></a>
-    ${where !== 'home' && html`<button type="button" class="x" tabindex=${isHere ? 0 : -1}
+    ${!isHome(where) && html`<button type="button" class="x" tabindex=${isHere ? 0 : -1}
       aria-label=${`Close the tab ${names}`} onClick=${() => closeTab(where)}>
       <${Icon} of="close" /></button>`}</li>`;
 }

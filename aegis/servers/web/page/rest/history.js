@@ -1,6 +1,6 @@
 // Search over everything that ever ran or was said, with filters, in pages.
 import { html, useEffect, useMemo, useRef, useState } from '../lib.js';
-import { beside, go, place, panes, query, subject } from '../place.js';
+import { beside, go, query, restate } from '../place.js';
 import { agents, connection, queues, terminals } from '../store.js';
 import { Button, Empty, Head, Link, Select, State, Time } from '../ui.js';
 import { ended, KIND, KINDS, outcomeOf, Search, whereOf } from './find.js';
@@ -83,10 +83,7 @@ function useSearch(asked) {
 /** Write the filters into the address, so that a reload and a link show the same. */
 function remember(asked) {
   const given = Object.fromEntries(Object.entries(asked).filter(each => each[1]));
-  const where = `history${Object.keys(given).length ? query(given) : ''}`;
-  const next = panes.value.map(each => subject(each) === 'history' ? where : each).join('+');
-  if (next !== place.value) history.replaceState(history.state, '', `#/${next}`);
-  place.value = next;
+  restate(`history${Object.keys(given).length ? query(given) : ''}`);
 }
 
 export function History({ params }) {
