@@ -187,6 +187,27 @@ def test_a_running_task_is_cancelled_after_a_question(studio: Studio, browser: B
     window.check()
 
 
+def test_all_failed_tasks_are_retried_also_those_that_failed_because_of_another_one(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.call("queue_pause", queue="builds")
+    first = add(studio, "DIE 9")
+    second = add(studio, "SAY second", after=[first])
+    third = add(studio, "SAY third", after=[second])
+    window = log_in(browser, studio.daemon)
+    studio.call("queue_resume", queue="builds")
+    until(lambda: status(studio, third)["status"] == "failed", "all fail")
+    until(lambda: not studio.call("list_sessions")["result"], "the session of the first is ended")
+    window.go("/q/builds")
+    expect(task(window, "SAY third")).to_be_visible()
+    studio.call("queue_pause", queue="builds")
+    window.page.get_by_role("button", name=re.compile(r"Retry\s+\d+ failed")).click()
+    wait = {"pending", "waiting"}
+    ids = (first, second, third)
+    until(lambda: {status(studio, id_)["status"] for id_ in ids} <= wait, "all are to be done")
+    window.check()
+
+
 # Canvases.
 
 

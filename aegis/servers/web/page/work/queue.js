@@ -125,7 +125,21 @@ export function Queue({ id, params }) {
     say(queue.paused ? 'Added; the queue is paused' : 'Added');
   };
   const retryAll = async () => {
-    for (const each of failed) await call('task_retry', { task_id: each.task_id });
+    // A task that waits for another one is refused before that one is retried.
+    let left = failed.toReversed(), why = null;
+    for (let before = 0; left.length !== before;) {
+      const refused = [];
+      before = left.length;
+      why = null;
+      for (const each of left) {
+        await call('task_retry', { task_id: each.task_id }).catch(error => {
+          why ??= error;
+          refused.push(each);
+        });
+      }
+      left = refused;
+    }
+    if (why) throw why;
   };
   return html`<${Head} state=${stateOf(queue)} title=${id} note=${noteOf(queue)}>${!isReadOnly.value
       && html`${failed.length > 1 && html`<${Button} small onClick=${retryAll}>Retry
