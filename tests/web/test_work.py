@@ -187,6 +187,40 @@ def test_a_running_task_is_cancelled_after_a_question(studio: Studio, browser: B
     window.check()
 
 
+def test_what_a_list_of_tasks_leaves_out_is_found_in_the_history_and_opened_by_its_address(
+    studio: Studio, browser: Browser
+) -> None:
+    failed = [add(studio, f"DIE {number}") for number in (7, 8)]
+    until(lambda: all(status(studio, id_)["status"] == "failed" for id_ in failed), "they fail")
+    long = [add(studio, f"SAY {'x' * 60_000}") for _ in range(6)]
+    done = {"completed"}
+    until(lambda: {status(studio, id_)["status"] for id_ in long} == done, "the others are done")
+    window = log_in(browser, studio.daemon)
+    window.go("/q/builds")
+    expect(tasks(window)).not_to_have_count(0)
+    expect(window.page.get_by_role("button", name="Show more")).to_have_count(0)
+    main(window).get_by_role("radio", name="Failed").click()
+    expect(tasks(window)).to_have_count(0)
+    main(window).get_by_role("link", name="the history").click()
+    found = window.page.get_by_role("list", name="Found")
+    found.get_by_role("link").filter(has_text="DIE 7").click()
+    expect(task(window, "DIE 7").get_by_role("region", name="The error")).to_be_visible()
+    expect(tasks(window).first).to_contain_text("DIE 7")
+    window.go(f"/q/builds?task={failed[1]}")  # the page is open already
+    expect(task(window, "DIE 8").get_by_role("region", name="The error")).to_be_visible()
+    window.settle()
+    window.page.get_by_role("button", name="Retry: DIE 8").click()
+    until(lambda: status(studio, failed[1])["attempt"] == 2, "it runs again")
+    window.go(f"/q/builds?task={long[-1]}")
+    expect(task(window, "xxx").get_by_role("region", name="The result")).to_be_visible()
+    window.go("/home")
+    lost = window.page.get_by_role("list", name="Failed tasks").get_by_role("listitem")
+    expect(lost.filter(has_text="DIE 7").get_by_role("button", name="Retry")).to_be_visible()
+    lost.filter(has_text="DIE 7").get_by_role("link").click()
+    window.wait("id => location.hash === `#/q/builds?task=${id}`", failed[0])
+    window.check()
+
+
 def test_all_failed_tasks_are_retried_also_those_that_failed_because_of_another_one(
     studio: Studio, browser: Browser
 ) -> None:
@@ -518,6 +552,39 @@ def test_a_run_is_cancelled_resumed_and_retried(studio: Studio, browser: Browser
     window.page.get_by_role("button", name="Retry from the start").click()
     until(lambda: state() == "running", "it runs anew")
     window.check()
+
+
+LONG = '''
+from aegis import workflow
+
+
+@workflow
+async def long(engine):
+    """Return a long text."""
+    return "x" * 60_000
+'''
+
+
+def test_what_a_list_of_runs_leaves_out_is_found_in_the_history(
+    studio: Studio, browser: Browser
+) -> None:
+    plugin = studio.daemon.root / ".aegis" / "plugins" / "long.py"
+    plugin.write_text(LONG)
+    studio.call("workflow_trust")
+    for _ in range(6):
+        id_ = studio.call("run_workflow", name="long")["workflow_id"]
+        until(lambda: studio.call("workflow_status", workflow_id=id_)["ended"], "its end")  # noqa: B023
+    window = log_in(browser, studio.daemon)
+    window.go("/workflows")
+    runs = window.page.get_by_role("list", name="Runs").get_by_role("listitem")
+    expect(runs.first).to_contain_text("long")
+    expect(window.page.get_by_role("button", name="Show older")).to_have_count(0)
+    main(window).get_by_role("link", name="the history").click()
+    found = window.page.get_by_role("list", name="Found").get_by_role("listitem")
+    expect(found.nth(5)).to_contain_text("Run · long")
+    window.check()
+    plugin.unlink()
+    studio.call("workflow_trust")
 
 
 # Groups.

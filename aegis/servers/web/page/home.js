@@ -15,8 +15,10 @@ import { agentState } from './state.js';
 import { RequestList } from './requests.js';
 import { acknowledge, lineOf, sender } from './work/mail.js';
 import { Bars } from './rest/chart.js';
+import { Search } from './rest/find.js';
 
-const HOUR_MS = 3600e3, DAY_MS = 24 * HOUR_MS, SETTLE_MS = 600, AGAIN_MS = 60e3, TASKS = 200;
+const HOUR_MS = 3600e3, DAY_MS = 24 * HOUR_MS, SETTLE_MS = 600, AGAIN_MS = 60e3;
+const PAGE = 200, MOST_ENDED = 1000;
 const ROWS = 6;
 
 /** Do what another part of the page registered for the palette; it may have to be loaded first. */
@@ -92,23 +94,27 @@ function useEnded() {
 }
 
 const Task = ({ each }) => html`<li class=${`row ${each.gone ? 'gone' : ''}`}><${Link}
-    class="row-link" to=${`${at('q', each.queue)}?task=${each.task_id}`}><${State} of="failed" />
-    <bdi class="cut">${lineOf(each.payload)}</bdi><//>${!isReadOnly.value && !each.gone
-      && html`<${Button}
-    small tone="ghost" label=${`Retry: ${lineOf(each.payload)}`} onClick=${once(() =>
-      call('task_retry', { task_id: each.task_id }))}>Retry<//>`}</li>`;
+    class="row-link" to=${at('q', each.name, { task: each.id })}><${State} of="failed" />
+    <bdi class="cut">${lineOf(each.text)}</bdi><//>${!isReadOnly.value && !each.gone
+      && !each.archived && html`<${Button}
+    small tone="ghost" label=${`Retry: ${lineOf(each.text)}`} onClick=${once(() =>
+      call('task_retry', { task_id: each.id }))}>Retry<//>`}</li>`;
 
 function FailedTasks() {
   const [tasks, setTasks] = useState([]);
   useSettled(async () => {
-    const { result } = await call('task_list', { limit: TASKS });
-    setTasks(result.filter(each => each.status === 'failed'
-      && Date.parse(each.ended ?? each.enqueued) > Math.min(lastVisit, now.peek() - DAY_MS)));
+    const since = new Date(Math.min(lastVisit, now.peek() - DAY_MS)).toISOString();
+    const search = new Search({ kind: 'task', since }), all = [];
+    for (let page = [null]; page.length && !search.isOver && all.length < MOST_ENDED;) {
+      page = await search.next(PAGE);
+      all.push(...page);
+    }
+    setTasks(all.filter(each => each.outcome === 'failed'));
   }, [queues.value]);
   if (!tasks.length) return null;
   return html`<${Section} title="Failed tasks" count=${tasks.length} tone="bad"><${Rows}
     list=${tasks}
-    keyOf=${each => each.task_id} label="Failed tasks" most=${4} of=${Task} /><//>`;
+    keyOf=${each => each.id} label="Failed tasks" most=${4} of=${Task} /><//>`;
 }
 
 function CostToday() {

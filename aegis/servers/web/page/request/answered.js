@@ -10,8 +10,12 @@ const STEP = 50, MOST = 500;
 const ENDED = [['all', 'All'], ['answered', 'Answered'], ['withdrawn', 'Withdrawn']];
 
 function Ended({ request, isWanted }) {
-  const [isOpen, setOpen] = useState(isWanted), box = useRef(null);
-  useEffect(() => { if (isWanted) box.current.scrollIntoView({ block: 'center' }); }, [isWanted]);
+  const [isOpen, setOpen] = useState(false), box = useRef(null);
+  useEffect(() => {
+    if (!isWanted) return;
+    setOpen(true);
+    box.current.scrollIntoView({ block: 'center' });
+  }, [isWanted]);
   const at = request.answered ?? request.created;
   const { answer } = request, said = answer?.message || answer?.plan
     || (answer?.answers && Object.values(answer.answers).flat().join(', '))
@@ -52,7 +56,7 @@ export function Answered({ params }) {
   const isFound = !one || list?.some(each => each.id === one);
   useEffect(() => {
     if (list && !isFound && hasMore && limit < MOST) setLimit(Math.min(MOST, limit * 2));
-  }, [list]);
+  }, [list, one]);
   const wanted = text.trim().toLowerCase(), shown = (list ?? [])
     .filter(each => kind === 'all' || each.state === kind)
     .filter(each => !wanted || `${asker(each)} ${brief(each)} ${each.by} ${outcome(each)}`

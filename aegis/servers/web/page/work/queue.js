@@ -7,7 +7,7 @@ import {
 import { actions } from '../actions.js';
 import { draft } from '../drafts.js';
 import { say } from '../overlay.js';
-import { at, go } from '../place.js';
+import { at, go, query, restate } from '../place.js';
 import { lineOf } from './mail.js';
 import { TaskList, isOver } from './task.js';
 import { WriteBox } from './write.js';
@@ -47,6 +47,24 @@ function useTasks(queue, limit) {
     return () => clearTimeout(timer.current);
   }, [queue, limit, state, change]);
   return [found, problem, read];
+}
+
+/** The task that the address opens if it is none of those that are listed. */
+function useApart(queue, id, found, onProblem) {
+  const [apart, setApart] = useState(null);
+  const isListed = !id || !found || found.result.some(each => each.task_id === id);
+  useEffect(() => {
+    let isGone = false;
+    if (isListed) setApart(null);
+    else {
+      call('task_status', { task_id: id }).then(
+        task => { if (!isGone) setApart(task.queue === queue ? task : null); },
+        error => { if (!isGone && error.code !== 'lost') onProblem(error.message); },
+      );
+    }
+    return () => { isGone = true; };
+  }, [queue, id, found]);
+  return !isListed && apart?.task_id === id ? apart : null;
 }
 
 /** What a new task needs beside its text. */
@@ -107,13 +125,19 @@ export function Queue({ id, params }) {
   const [only, setOnly] = useState('all');
   const [found, problem, read] = useTasks(id, limit), tasks = found?.result ?? [];
   const [turn, setTurn] = useState(0), moved = useRef(null);
-  const [opened, setOpened] = useState(params?.get('task') ?? null);
-  const [isMore, setMore] = useState(false);
+  const [isMore, setMore] = useState(false), opened = params?.get('task') ?? null;
+  const setOpened = task => restate(at('q', id, task && { task }));
+  const [notFound, setNotFound] = useState(''), apart = useApart(id, opened, found, setNotFound);
   const { options, set, args, clear } = useOptions(id), isSet = Object.values(args()).length;
   const shown = tasks.filter(each => only === 'all' || GROUPS[only].includes(each.status));
   const counts = Object.fromEntries(STATES.map(([state]) => [state, tasks.filter(each =>
     state === 'all' || GROUPS[state].includes(each.status)).length]));
   const failed = tasks.filter(each => each.status === 'failed');
+  const hasMore = found?.more && tasks.length >= limit && limit < MOST;
+  useEffect(() => {
+    setNotFound('');
+    if (opened && !shown.some(each => each.task_id === opened)) setOnly('all');
+  }, [opened]);
   if (!queue) {
     return loaded.value.has('queues') && html`<${Empty}
       title=${`There is no queue “${id}”.`}><${Link}
@@ -152,15 +176,20 @@ export function Queue({ id, params }) {
           : ''}</button>`}>
       ${isMore && html`<${TaskOptions} options=${options} set=${set} tasks=${tasks} />`}<//>`}
     <div class="filters"><${Choice} label="State of the tasks" of=${STATES} value=${only}
-      onChange=${setOnly} counts=${counts} /></div>
-    ${problem && html`<p class="bad-text" role="alert">${problem}</p>`}
+      onChange=${setOnly} counts=${found?.more ? {} : counts} /></div>
+    ${(problem || notFound) && html`<p class="bad-text" role="alert">${problem || notFound}</p>`}
     ${found && !shown.length && html`<p class="calm">${only === 'all'
-      ? 'No task yet: add the first one above.' : 'No task in this state.'}</p>`}
-    <${TaskList} key=${turn} tasks=${shown} all=${tasks} opened=${opened} onOpen=${setOpened}
+      ? 'No task yet: add the first one above.' : found.more ? 'None of those listed.'
+        : 'No task in this state.'}</p>`}
+    <${TaskList} key=${turn} tasks=${apart ? [apart, ...shown] : shown} all=${tasks}
+      opened=${opened} onOpen=${setOpened}
       moved=${moved.current} onMoved=${async task => { moved.current = task; await read();
         setTurn(turn + 1); }} />
-    ${found?.more && limit < MOST && html`<${Button} tone="ghost all"
-      onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show more<//>`}</div>`;
+    ${hasMore && html`<${Button} tone="ghost all"
+      onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show more<//>`}
+    ${found?.more && !hasMore && html`<p class="note">These are not all: <${Link} class="link"
+      to=${`history${query({ kind: 'task', name: id })}`}>the history<//> has the others that have
+      ended.</p>`}</div>`;
 }
 
 export function Queues() {

@@ -105,6 +105,10 @@ export function TaskList({ tasks, all, opened, onOpen, moved, onMoved }) {
     [...box.current.children].find(each => each.dataset.task === moved)
       ?.querySelector('.task-acts button')?.focus();
   }, []);
+  const isThere = shown.some(each => each.task_id === opened);
+  useEffect(() => {
+    if (isThere) box.current.querySelector('.open .task-line').scrollIntoView({ block: 'nearest' });
+  }, [opened, isThere]);
   const move = async ({ queue, task_id }, place) => {
     await call('task_move', { queue, task_id, ...place });
     await onMoved(task_id);

@@ -8,7 +8,7 @@ import {
 import { actions } from '../actions.js';
 import { draft } from '../drafts.js';
 import { open, say } from '../overlay.js';
-import { at, go } from '../place.js';
+import { at, go, query } from '../place.js';
 import { RUN, WORD } from '../state.js';
 import { RequestList } from '../requests.js';
 
@@ -254,6 +254,7 @@ export function Workflows() {
     return () => { isGone = true; };
   }, [state, limit, live, turn]);
   const asks = new Set([...requests.value.values()].map(each => each.workflow));
+  const hasMore = found?.more && found.result.length >= limit && limit < MOST;
   const [shown, still] = useStill((found?.result ?? []).map(each =>
     live.get(each.workflow_id) ?? each),
     each => each.workflow_id);
@@ -275,9 +276,11 @@ export function Workflows() {
           || each.current.join(', ')
         || each.checkpoint || each.kwargs}</bdi><//><span
           class="note opt">${each.status}</span><${Time}
-        at=${each.ended ?? each.started} /></li>`)}</ul>${found.more && limit < MOST
-          && html`<${Button}
-      tone="ghost all" onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older<//>`}<//>`}
+        at=${each.ended ?? each.started} /></li>`)}</ul>
+      ${hasMore && html`<${Button} tone="ghost all"
+        onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older<//>`}
+      ${found.more && !hasMore && html`<p class="note">Older ones are in <${Link} class="link"
+        to=${`history${query({ kind: 'run' })}`}>the history<//>.</p>`}<//>`}
     ${found?.workflows.length > 0 && html`<${Section} title="Can be run"><ul class="rows"
       aria-label="Can be run">${found.workflows.map(each => html`<li class="row tall"
         key=${each.name}>
