@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -768,4 +769,29 @@ def test_a_draft_of_a_message_and_of_a_task_outlives_a_reload(
     expect(window.page.get_by_label("Message to someone")).to_have_value("a long letter")
     window.go("/q/builds")
     expect(window.page.get_by_label("A new task")).to_have_value("SAY a long task")
+    window.check()
+
+
+def send_many(studio: Studio, handle: str, count: int) -> None:
+    """Send numbered messages, in their order but for a few."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: studio.send(handle, f"message {number}."), range(count)))
+
+
+def test_more_messages_than_one_call_returns_are_unread_and_are_acknowledged(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.call("inbox_read", from_handle="hoarder")
+    send_many(studio, "human", 1_050)
+    send_many(studio, "hoarder", 150)
+    studio.send("human", "the newest")
+    studio.send("hoarder", "the newest")
+    window = log_in(browser, studio.daemon)
+    for place in ("/m/hoarder", "/inbox"):
+        window.go(place)
+        expect(mails(window).first).to_contain_text("the newest")
+        expect(mails(window).first).to_have_class(re.compile("new"))
+    main(window).get_by_role("button", name="Mark all as read").click()
+    expect(window.page.locator(".head")).to_contain_text("all read")
+    assert studio.call("inbox_read")["messages"] == []
     window.check()

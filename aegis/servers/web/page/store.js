@@ -4,7 +4,7 @@ import { computed, signal, useEffect, useRef } from './lib.js';
 const SETTLE_MS = 300;
 const STATUS_MS = 60000;
 const MOST_SETTLED = 100;
-const MOST_MAIL = 200;
+const MOST_MAIL = 1000; // the most that one call returns
 
 /** @type {import('@preact/signals').Signal<{state: string, reason: string, since: number}>} */
 export const connection = signal({ state: 'connecting', reason: '', since: Date.now() });
@@ -130,9 +130,17 @@ function keep(stream, one, key, isGone = each => false) {
   } });
 }
 
+/** Read the unread messages: the oldest, and the newest if there are others behind those. */
 export async function readMail() {
   try {
     const { messages } = await call('inbox_read', { limit: MOST_MAIL });
+    if (messages.length === MOST_MAIL) {
+      const known = new Set(messages.map(each => each.id));
+      const newest = await call('inbox_read', { unread: false, limit: MOST_MAIL });
+      // A message is read together with all before it, so those behind an unread one are unread.
+      const last = newest.messages.findLastIndex(each => known.has(each.id));
+      messages.push(...newest.messages.slice(last + 1));
+    }
     kept.mail.map = new Map(messages.map(each => [each.id, each]));
     kept.mail.changed();
   } catch { /* lost: the stream is opened again, and then this is read */ }

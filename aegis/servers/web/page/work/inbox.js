@@ -26,6 +26,10 @@ function placeOf(from) {
 const replyTo = from => from === OWN ? '' : from.startsWith('agent:') ? from.slice(6)
   : from.includes(':') ? '' : from;
 
+/** Return the ids of the unread ones: the oldest unread message, and all behind it. */
+const unreadOf = (messages, oldest) => oldest ? messages.slice(Math.max(0,
+  messages.findIndex(each => each.id === oldest.id))).map(each => each.id) : [];
+
 /** The messages of an inbox, oldest first, and the ids of the unread ones. Another's inbox is read
  * now and then: a stream would count as its reader, and senders would believe that it was read. */
 function useMessages(handle, limit) {
@@ -39,10 +43,10 @@ function useMessages(handle, limit) {
       const whose = isOwn ? {} : { from_handle: handle };
       try {
         const all = await call('inbox_read', { ...whose, unread: false, limit });
-        const rest = isOwn ? null : await call('inbox_read', { ...whose, limit });
+        const first = isOwn ? null : await call('inbox_read', { ...whose, limit: 1 });
         if (isOver) return;
         setList(all.messages); setProblem('');
-        if (rest) setUnread(rest.messages.map(each => each.id));
+        if (first) setUnread(unreadOf(all.messages, first.messages[0]));
       } catch (error) { if (!isOver && error.code !== 'lost') setProblem(error.message); }
     };
     read();
