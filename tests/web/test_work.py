@@ -795,3 +795,33 @@ def test_more_messages_than_one_call_returns_are_unread_and_are_acknowledged(
     expect(window.page.locator(".head")).to_contain_text("all read")
     assert studio.call("inbox_read")["messages"] == []
     window.check()
+
+
+def test_a_message_is_opened_by_its_address_and_another_one_stays_chosen(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.send("human", "the oldest of many", sender="ada")
+    oldest = studio.call("inbox_read", unread=False, limit=1)["messages"][0]["id"]
+    send_many(studio, "human", 250)
+    studio.send("human", "the newest of many", sender="bob")
+    studio.call("term_spawn", name="beside")
+    window = log_in(browser, studio.daemon)
+    page = window.page
+    window.go(f"/inbox?message={oldest}")
+    chosen = page.get_by_role("article", name=re.compile("Message from"))
+    expect(chosen).to_contain_text("the oldest of many")
+    expect(page.locator(".mail[aria-current=true]")).to_be_in_viewport()
+    window.go(f"/inbox?message={oldest}+t/beside")
+    chosen.get_by_role("button", name="All messages").click()
+    mails(window).first.click()
+    expect(chosen).to_contain_text("the newest of many")
+    page.get_by_role("region", name="beside", exact=True).locator(".xterm").click()
+    expect(page.locator(".pane.on")).to_have_attribute("aria-label", "beside")
+    expect(chosen).to_contain_text("the newest of many")
+    page.reload()
+    window.wait_live()
+    expect(chosen).to_contain_text("the newest of many")
+    window.go(f"/inbox?message={oldest}+t/beside")
+    expect(chosen).to_contain_text("the oldest of many")
+    studio.call("term_close", name="beside")
+    window.check()

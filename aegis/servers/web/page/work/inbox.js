@@ -7,7 +7,7 @@ import {
 import { actions } from '../actions.js';
 import { draft, freshKey } from '../drafts.js';
 import { open, say } from '../overlay.js';
-import { at, go } from '../place.js';
+import { at, go, query, restate, subject } from '../place.js';
 import { Text } from '../text.js';
 import { OWN, acknowledge, lineOf, sender } from './mail.js';
 import { WriteBox } from './write.js';
@@ -113,7 +113,7 @@ export const write = (to = '') => open(WriteMessage, { to });
 function Message({ each, isUnread, isOwn, older, onBack }) {
   const to = replyTo(each.sender), where = placeOf(each.sender), name = sender(each);
   return html`<article class="mail-body" aria-label=${`Message from ${name}`}>
-    ${onBack && html`<${Button} small tone="ghost" icon="left" onClick=${onBack}>All messages<//>`}
+    <${Button} small tone="ghost to-list" icon="left" onClick=${onBack}>All messages<//>
     <header><h2>${where ? html`<${Link} to=${where}><bdi>${name}</bdi><//>`
       : html`<bdi>${name}</bdi>`}
       </h2>${each.status === 'error' && html`<span class="count bad">failed</span>`}<${Time}
@@ -130,15 +130,19 @@ function Message({ each, isUnread, isOwn, older, onBack }) {
 }
 
 /** One inbox: its messages at the side, one of them whole. */
-export function Mailbox({ handle = OWN, params, onClose }) {
+function Mailbox({ handle, where, params }) {
   const isOwn = handle === OWN, [limit, setLimit] = useState(STEP), isPhone = usePhone();
   const { list, unread, problem } = useMessages(handle, limit), [only, setOnly] = useState('all');
-  const [on, setOn] = useState(params?.get('message') ?? null), box = useRef(null);
-  useEffect(() => { if (params?.get('message')) setOn(params.get('message')); }, [params]);
-  const all = (list ?? []).toReversed();
+  const on = params?.get('message') ?? null, box = useRef(null), all = (list ?? []).toReversed();
+  const setOn = id => restate(`${subject(where)}${id === null ? '' : query({ message: id })}`);
   const [shown, still] = useStill(all.filter(each => only === 'all' || unread.has(each.id)
     || each.id === on), each => each.id);
-  const one = all.find(each => each.id === on);
+  const one = all.find(each => each.id === on), hasOlder = list?.length >= limit && limit < MOST;
+  const showOlder = () => setLimit(Math.min(MOST, limit * 2));
+  useEffect(() => { if (on !== null && !one && hasOlder) showOlder(); }, [on, list]);
+  useEffect(() => {
+    box.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' });
+  }, [on, Boolean(one)]);
   const keys = event => {
     const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -175,14 +179,13 @@ export function Mailbox({ handle = OWN, params, onClose }) {
           && html`<span class="hidden">unread</span>`}${each.status === 'error' && html`<span
           class="count bad">failed</span>`}<${Time} at=${each.timestamp} /></span><bdi
         class="cut quiet">${lineOf(each.body)}</bdi></button></li>`)}</ul></div>
-      ${list?.length >= limit && limit < MOST && html`<${Button} tone="ghost all"
-        onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older<//>`}</div>
+      ${hasOlder && html`<${Button} tone="ghost all" onClick=${showOlder}>Show older<//>`}</div>
     ${one ? html`<${Message} each=${one} isUnread=${unread.has(one.id)} isOwn=${isOwn}
       older=${older}
-        onBack=${isPhone && (() => setOn(null))} />`
-      : !isPhone && html`<div class="mail-body"><p class="calm">${all.length ? 'Choose a message.'
-        : ''}
-        </p></div>`}</div>
+        onBack=${() => setOn(null)} />`
+      : !isPhone && html`<div class="mail-body"><p class="calm">${!all.length ? '' : on === null
+        ? 'Choose a message.' : hasOlder ? 'Loading…'
+          : `The message is not among the newest ${all.length}.`}</p></div>`}</div>
     ${!isOwn && !isReadOnly.value && !(isPhone && one) ? html`<div class="mail-write"><${WriteBox}
       of=${`m/${handle}`} label=${`Message to ${handle}`} placeholder=${`Write to ${handle}`}
       send=${(text, key) => send(handle, text, key)} /></div>` : null}`;
@@ -224,9 +227,9 @@ export function Inboxes() {
     })}</ul></div>`;
 }
 
-/** @param {{id?: ?string, params?: URLSearchParams, onClose?: any}} props */
-export const Inbox = ({ id, params, onClose }) => html`<${Mailbox} handle=${id ?? OWN}
-  params=${params} onClose=${onClose} />`;
+/** @param {{id?: ?string, where: string, params?: URLSearchParams}} props */
+export const Inbox = ({ id, where, params }) => html`<${Mailbox} handle=${id ?? OWN}
+  where=${where} params=${params} />`;
 
 actions(() => isReadOnly.value ? [] : [
   { text: 'Write a message', group: 'Inbox', words: 'send broadcast agents', act: () => write() },
