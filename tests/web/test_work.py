@@ -665,6 +665,24 @@ def test_a_preset_gets_a_member_and_who_is_missing_is_shown_until_the_first_repl
     window.check()
 
 
+def test_a_group_that_another_client_renames_is_listed_once_and_its_page_follows(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.call("group_spawn_mixed", group="before", profiles=["all"])
+    window = log_in(browser, studio.daemon)
+    window.go("/g/before")
+    heading = main(window).get_by_role("heading", level=1)
+    expect(heading).to_have_text("before")
+    studio.call("group_rename", group="before", new_name="after")
+    expect(heading).to_have_text("after")
+    window.wait("location.hash === '#/g/after'")
+    window.go("/groups")
+    rows = window.page.get_by_role("list", name="Groups").get_by_role("listitem")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("after")
+    window.check()
+
+
 # Inboxes.
 
 

@@ -124,7 +124,11 @@ function keep(stream, one, key, isGone = each => false) {
       here.map.delete(item[one][key]);
       events.dispatchEvent(new CustomEvent('gone', { detail: { stream, item: item[one] } }));
     }
-    else here.map.set(item[one][key], item[one]);
+    else {
+      // A renamed group comes under its new name.
+      for (const each of item[one].aliases ?? []) here.map.delete(each);
+      here.map.set(item[one][key], item[one]);
+    }
     here.changed();
     if (stream === 'agents') lookAtWorkspaces();
   } });

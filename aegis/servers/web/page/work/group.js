@@ -178,7 +178,11 @@ function Earlier({ group, newest }) {
 
 /** @param {{id: string}} props */
 export function Group({ id }) {
-  const group = groups.value.get(id), more = draft(`order/${id}`);
+  const group = groups.value.get(id) ?? [...groups.value.values()].find(each =>
+    each.aliases.includes(id)), more = draft(`order/${id}`);
+  useEffect(() => {
+    if (group && group.group !== id) renamed('g', id, group.group);
+  }, [id, group?.group]);
   const [isMore, setMore] = useState(false);
   if (!group) {
     return loaded.value.has('groups') && html`<${Empty} title=${`There is no group “${id}”.`}>
