@@ -665,6 +665,48 @@ def test_a_preset_gets_a_member_and_who_is_missing_is_shown_until_the_first_repl
     window.check()
 
 
+def test_the_first_reply_ends_an_order_also_after_a_lost_connection(
+    studio: Studio, browser: Browser
+) -> None:
+    studio.call("group_spawn_mixed", group="race", profiles=["all"] * 3)
+    window = log_in(browser, studio.daemon)
+    page = window.page
+    window.go("/g/race")
+    start = studio.daemon.root / "start"
+    order = f"RUN mkdir {start} && exec sleep 0.1 || while test -d {start}; do sleep 0.1; done"
+    newest = page.get_by_role("article", name="Newest order")
+    first = newest.get_by_role("button", name="Only the first")
+    dropped = newest.get_by_role("listitem").filter(has_text="was cancelled")
+
+    # One replies at once, two do not: the button is there with a reply, too.
+    studio.call("group_broadcast", group="race", objective=order)
+    expect(newest).to_contain_text("1 of 3 replied")
+    first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Take the first").click()
+    expect(dropped).to_have_count(2)
+    expect(first).to_have_count(0)
+    start.rmdir()
+
+    # Nobody has replied yet, and the connection is lost before one does.
+    studio.call(
+        "group_broadcast",
+        group="race",
+        objective=f"RUN while test ! -d {start}; do "
+        f"sleep 0.1; done; mkdir {start}/one || exec sleep 1000",
+    )
+    expect(newest).to_contain_text("0 of 3 replied")
+    first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Take the first").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(newest).to_contain_text("ends with the first reply")
+    page.evaluate("app.link.socket.close(); 0")
+    window.wait("app.link.state === 'up'")
+    start.mkdir()
+    expect(newest).to_contain_text("1 of 3 replied")
+    expect(dropped).to_have_count(2)
+    window.check()
+
+
 def test_a_group_that_another_client_renames_is_listed_once_and_its_page_follows(
     studio: Studio, browser: Browser
 ) -> None:

@@ -1,5 +1,5 @@
 // Groups: agents that get one order together, and whose replies come together.
-import { html, useEffect, useState } from '../lib.js';
+import { effect, html, signal, useEffect, useState } from '../lib.js';
 import { agentOf, call, connection, groups, isReadOnly, loaded } from '../store.js';
 import {
   Button, Choice, Empty, Field, Form, Head, Input, Link, Menu, Section, State, Time, confirm,
@@ -13,7 +13,7 @@ import { agentState, REPLY } from '../state.js';
 import { Text } from '../text.js';
 import { WriteBox } from './write.js';
 
-const NAME = '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}', MOST = 16;
+const NAME = '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}', MOST = 16, DAY_S = 86400;
 const OWN = 'human';
 const WORDS = { pending: 'has not replied yet', replied: 'replied', failed: 'failed',
   interrupted: 'was interrupted', cancelled: 'was cancelled', limited: 'has a usage limit',
@@ -106,6 +106,27 @@ const repliesOf = ({ replies, members }) => replies
   ?? Object.fromEntries(Object.entries(members).map(each => [each[0], each[1].status]));
 const replied = replies => Object.values(replies).filter(each => each === 'replied').length;
 
+/** Orders that end with their first reply, and their groups: as long as the page is open. */
+const endings = signal(/** @type {Map<string, string>} */ (new Map()));
+async function endWithFirst(group, id) {
+  try {
+    let hasTimedOut = true; // the daemon lets a call wait for a day
+    while (hasTimedOut) {
+      const { metadata } = await call('group_wait_any', { group, broadcast_id: id,
+        timeout: DAY_S });
+      hasTimedOut = metadata.timed_out;
+    }
+  } catch (error) {
+    if (error.code === 'lost') return; // it waits again with the next connection
+    say(error);
+  }
+  endings.value = new Map([...endings.peek()].filter(each => each[0] !== id));
+}
+effect(() => {
+  if (connection.value.state !== 'up') return;
+  for (const [id, group] of endings.peek()) endWithFirst(group, id);
+});
+
 /** An order: what was said, the replies to it, and who is missing. */
 function Order({ group, order, isNewest }) {
   const { broadcast_id: id, is_over: isOver } = order, { state } = connection.value;
@@ -124,16 +145,21 @@ function Order({ group, order, isNewest }) {
   const members = Object.entries(found?.metadata.members ?? {}), got = found?.order ?? [];
   const rank = handle => got.includes(handle) ? got.indexOf(handle) : got.length;
   members.sort((a, b) => rank(a[0]) - rank(b[0]));
+  const count = replied(replies), isEnding = endings.value.has(id);
   const first = () => confirm({ title: 'Take the first reply?', verb: 'Take the first', tone: 'bad',
-    text: 'The turns of the other members are interrupted, and they get a message about it.',
-    act: async () => { await call('group_wait_any', { group, broadcast_id: id, timeout: 1 }); } });
-  const count = replied(replies);
+    text: `${count ? 'The turns' : 'Once a member has replied, while this page is open, the turns'
+    } of the other members are interrupted, and they get a message about it.`,
+    act: async () => {
+      endings.value = new Map([...endings.peek(), [id, group]]);
+      endWithFirst(group, id);
+    } });
   return html`<article class="order" aria-label=${isNewest ? 'Newest order' : 'Earlier order'}>
     <div class="message you"><header><bdi>${who(order.sender)}</bdi><${Time}
       at=${order.at} isClock />
       <span class="gap"></span><span
         class="note">${count} of ${Object.keys(replies).length}
-      ${' '}replied</span>${!isOver && count === 0 && !isReadOnly.value && html`<${Button} small
+      ${' '}replied</span>${!isOver && isEnding && html`<span class="note">ends with the first
+      reply</span>`}${!isOver && !isEnding && !isReadOnly.value && html`<${Button} small
       tone="ghost" onClick=${first}>Only the first…<//>`}</header>
       <${Text}>${order.objective}<//></div>
     ${problem && html`<p class="bad-text" role="alert">${problem}</p>`}
