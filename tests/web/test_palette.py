@@ -258,6 +258,20 @@ def test_the_day_shows_what_ran_when(
     row = rows.filter(has_text=f"sleep 1; echo {name}")
     expect(row).to_contain_text("exit 0")
     expect(row).to_contain_text(re.compile(r"(0\.[5-9]|[1-9]\.\d) s"))
+    # What began days ago does not widen the axis; what ends is shown as ended at once.
+    window.page.evaluate(
+        """name => { const all = app.store.terminals.value, { running } = all.get(name);
+        running.started_at = new Date(Date.parse(running.started_at) - 5 * 86400e3).toISOString();
+        app.store.terminals.value = new Map(all); }""",
+        name,
+    )
+    expect(lane.locator("rect.is-works title")).to_contain_text("120 h 0 min")
+    assert timeline.locator(".axis .ticks span").count() <= 8
+    studio.call("term_keys", name=name, keys="\x03")
+    expect(lane.locator("rect.is-works")).to_have_count(0)
+    expect(lane.locator("rect")).to_have_count(2)
+    ended = rows.filter(has_text="sleep 1000").filter(has_text=name)
+    expect(ended).to_contain_text("exit 130")
     page.get_by_role("button", name="The day before").click()
     expect(page.get_by_text("Nothing ran on this day.")).to_be_visible()
     window.wait("location.hash.startsWith('#/day?day=')")
@@ -265,7 +279,6 @@ def test_the_day_shows_what_ran_when(
     window.wait("location.hash === '#/day'")
     row.get_by_role("link").click()
     window.wait("start => location.hash.startsWith(start)", f"#/t/{name}?seq=")
-    studio.call("term_keys", name=name, keys="\x03")
     window.check()
 
 

@@ -1,12 +1,13 @@
 // The timeline of a day: what ran when, a lane for each terminal, agent, queue and workflow.
 import { html, useEffect, useRef, useState } from '../lib.js';
 import { at, go, query } from '../place.js';
-import { agents, call, connection, terminals } from '../store.js';
+import { agents, call, connection, queues, terminals, workflows } from '../store.js';
 import { Button, Empty, Head, Link, Section, State, seconds } from '../ui.js';
 import { clock, clocked, now, whole } from '../time.js';
 import { KIND, outcomeOf, Search, ended, whereOf } from './find.js';
 
 const HOUR_MS = 3600e3, PAGE = 200, MOST_FINDS = 2000, LISTED = 100, MOST_LEVELS = 4;
+const AGAIN_MS = 60e3, SETTLE_MS = 300;
 const KINDS = { a: 'Agents', t: 'Terminals', q: 'Queues', w: 'Workflows' };
 const LANE = { command: 't', task: 'q', run: 'w', request: 'a' };
 const NAMED = new Intl.DateTimeFormat('en-GB',
@@ -27,11 +28,12 @@ function beginOf(text, by = 0) {
   return new Date(year, month - 1, day + by);
 }
 
+const keyOf = find => `${find.kind} ${find.name} ${find.id}`;
 /** Return a find as a bar: from when it began, if that is known, to its end. */
 function barOf(find) {
   const to = Date.parse(find.at), from = find.began ? Date.parse(find.began) : to;
   return {
-    key: `${find.kind} ${find.name} ${find.id}`, from: Math.min(from, to), to, text: find.text,
+    key: keyOf(find), from: Math.min(from, to), to, text: find.text,
     state: find.kind === 'request' ? 'asks' : outcomeOf(find) ?? 'idle',
     what: `${KIND[find.kind]}, ${ended(find)}`, where: whereOf(find),
   };
@@ -92,34 +94,75 @@ function lanesOf(finds, hours, others) {
     || a.name.localeCompare(b.name));
 }
 
-/** Read the ended of a day, and the hours in which agents worked. */
-function useDay(day) {
-  const [state, setState] = useState({ finds: [], hours: [], isBusy: true, isCut: false, why: '' });
-  const { state: link } = connection.value, turn = useRef(0);
+/** Return a number that changes each minute of today, and a moment after something ended. */
+function useChanges(isToday) {
+  const [count, setCount] = useState(0), soon = useRef(0);
+  const ended = [...[...terminals.value.values()].map(each => each.last?.seq),
+    ...[...queues.value.values()].map(each => each.ended),
+    ...[...workflows.value.values()].map(each => each.ended)].join(), seen = useRef(ended);
+  const again = () => setCount(before => before + 1);
   useEffect(() => {
-    if (link !== 'up') return;
-    const mine = ++turn.current, since = beginOf(day).toISOString();
-    const until = new Date(beginOf(day, 1).getTime() - 1).toISOString();
-    setState(before => ({ ...before, finds: [], hours: [], isBusy: true, why: '' }));
+    if (!isToday) return undefined;
+    const timer = setInterval(again, AGAIN_MS);
+    return () => { clearInterval(timer); clearTimeout(soon.current); soon.current = 0; };
+  }, [isToday]);
+  useEffect(() => {
+    if (!isToday || soon.current || seen.current === ended) return;
+    seen.current = ended;
+    soon.current = window.setTimeout(() => { soon.current = 0; again(); }, SETTLE_MS);
+  }, [isToday, ended]);
+  return count;
+}
+
+const NOTHING = { day: '', finds: [], hours: [], isBusy: true, isCut: false, why: '' };
+
+/** Read the ended of a day, and the hours in which agents worked; today again as it changes. */
+function useDay(day, isToday) {
+  const [state, setState] = useState(NOTHING), { state: link } = connection.value;
+  const change = useChanges(isToday), again = useRef(() => {});
+  useEffect(() => {
+    if (link !== 'up') return undefined;
+    const begin = beginOf(day).getTime(), last = beginOf(day, 1).getTime() - 1;
+    let isGone = false, isReading = false, isDue = false;
+    let kept = state.day === day ? state : { ...NOTHING, day };
+    const show = more => {
+      kept = { ...kept, ...more };
+      if (!isGone) setState(kept);
+    };
     const read = async () => {
-      const search = new Search({ since, until }, ['']), finds = [];
-      while (!search.isOver && finds.length < MOST_FINDS) {
+      // Of what was read, the newest may have been written before others of the same moment.
+      const newest = kept.finds.length ? Date.parse(kept.finds[0].at) - AGAIN_MS : begin;
+      const search = new Search({ since: new Date(Math.max(begin, newest)).toISOString(),
+        until: new Date(last).toISOString() }, ['']), fresh = [];
+      while (!search.isOver && fresh.length < MOST_FINDS) {
         const page = await search.next(PAGE);
-        if (mine !== turn.current) return;
-        finds.push(...page);
+        if (isGone) return;
+        fresh.push(...page);
         if (!page.length) break;
       }
-      const usage = await call('agent_usage_over_time',
-        { by: 'hour', split: true, since, limit: 5000 });
-      const last = Date.parse(until);
-      const hours = usage.result.filter(each => each.handle && Date.parse(each.begin) <= last);
-      if (mine !== turn.current) return;
-      setState({ finds, hours, isBusy: false, isCut: !search.isOver, why: '' });
+      const usage = await call('agent_usage_over_time', { by: 'hour', split: true,
+        since: new Date(begin).toISOString(), limit: 5000 });
+      const finds = new Map([...kept.finds, ...fresh].map(each => [keyOf(each), each]));
+      show({ finds: [...finds.values()].sort((a, b) => a.at < b.at ? 1 : -1), isBusy: false,
+        hours: usage.result.filter(each => each.handle && Date.parse(each.begin) <= last),
+        isCut: kept.isCut || !search.isOver, why: '' });
     };
-    read().catch(error => mine === turn.current
-      && setState(before => ({ ...before, isBusy: false, why: error.message })));
+    again.current = async () => {
+      isDue = true;
+      if (isReading) return;
+      isReading = true;
+      while (isDue && !isGone) {
+        isDue = false;
+        await read().catch(error => show({ isBusy: false, why: error.message }));
+      }
+      isReading = false;
+    };
+    show({});
+    again.current();
+    return () => { isGone = true; };
   }, [day, link]);
-  return state;
+  useEffect(() => { if (change) again.current(); }, [change]);
+  return state.day === day ? state : NOTHING;
 }
 
 const LEVEL_PX = 12;
@@ -155,9 +198,11 @@ function Axis({ from, to }) {
     </span>`)}</div></li>`;
 }
 
-function Timeline({ lanes }) {
+function Timeline({ lanes, begin }) {
   const all = lanes.flatMap(each => each.bars);
-  const from = Math.floor(Math.min(...all.map(each => each.from)) / HOUR_MS) * HOUR_MS;
+  // What began on an earlier day is drawn from the begin of this one.
+  const first = Math.floor(Math.min(...all.map(each => each.from)) / HOUR_MS) * HOUR_MS;
+  const from = Math.max(first, begin);
   const last = Math.max(...all.map(each => each.to), from + 2 * HOUR_MS);
   const to = Math.ceil(last / HOUR_MS) * HOUR_MS;
   return html`<ul class="lanes" aria-label="Timeline"><${Axis} from=${from} to=${to} />
@@ -189,7 +234,7 @@ function List({ lanes }) {
 export function Day({ params }) {
   const today = dayText(new Date(now.value)), given = params.get('day') ?? '';
   const day = /^\d{4}-\d\d-\d\d$/.test(given) ? given : today, isToday = day === today;
-  const { finds, hours, isBusy, isCut, why } = useDay(day);
+  const { finds, hours, isBusy, isCut, why } = useDay(day, isToday);
   const show = text => go(text >= today ? 'day' : `day${query({ day: text })}`);
   const step = by => show(dayText(beginOf(day, by)));
   const others = isToday ? running(now.value) : [];
@@ -203,7 +248,7 @@ export function Day({ params }) {
     <div class="page narrow">${why && html`<p role="alert" class="why">${why}</p>`}
     ${isBusy && !finds.length ? html`<p class="wait" role="status">Reading…</p>`
     : !lanes.length ? html`<${Empty} title="Nothing ran on this day." />`
-      : html`<${Timeline} lanes=${lanes} />
+      : html`<${Timeline} lanes=${lanes} begin=${beginOf(day).getTime()} />
         ${isCut && html`<p class="note">These are the last ${finds.length} of the day. History has
           ${' '}<${Link} class="link"
           to=${`history${query({ since: day, until: day })}`}>all<//>.</p>`}
