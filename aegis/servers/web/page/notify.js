@@ -7,6 +7,8 @@ import { isReadOnly, loaded, mail, requests } from './store.js';
 export const isPossible = 'serviceWorker' in navigator && 'Notification' in globalThis
   && isSecureContext;
 const MOST_CHARS = 140;
+/** Of many unread messages only the newest are worth a notification each. */
+const MOST_MAIL = 20;
 const shown = new Set(), changes = signal(0);
 /** @type {Promise<ServiceWorkerRegistration | null> | null} */
 let registering = null;
@@ -49,7 +51,7 @@ const wanted = computed(() => {
     put(request.id, `${asker(request)} waits for you`, cut(text), '#/home');
   }
   if (notify === 'all') {
-    for (const { id, sender, status, body } of mail.value.values()) {
+    for (const { id, sender, status, body } of [...mail.value.values()].slice(-MOST_MAIL)) {
       const has = status === 'ok' ? 'is done' : status === 'error' ? 'failed' : 'wrote to you';
       put(`mail-${id}`, `${sender.replace(/^agent:/, '')} ${has}`, cut(body), '#/inbox');
     }
