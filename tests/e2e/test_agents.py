@@ -198,6 +198,37 @@ def test_a_killed_daemon_loses_no_message_and_repeats_no_turn(team: Team) -> Non
     assert [each["status"] for each in team.inbox("pm")] == ["error"]
 
 
+def test_each_of_more_messages_than_are_read_at_a_time_is_delivered_once_in_order(
+    team: Team,
+) -> None:
+    handle = team.spawn("HANG")
+    team.is_in(handle, "working")
+    sent = ["HANG", *(f"SAY {number}" for number in range(1, 1_250))]
+    for each in sent[:-1]:
+        team.send(handle, each)
+    until(lambda: team.info(handle)["waiting"] == len(sent) - 1, "all wait")
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    team.has_outcomes(handle, "interrupted")
+    team.is_in(handle, "working")
+    team.send(handle, sent[-1])  # while earlier ones are unread
+
+    def left() -> int:
+        taken = sum(len(each["messages"]) for each in team.entries(handle, "turn_opened")[1:])
+        waiting: int = team.info(handle)["waiting"]
+        return len(sent) - taken - waiting
+
+    until(lambda: left() == 0, "each has a turn or waits")
+    team.call("interrupt", handle=handle)
+    until(lambda: team.info(handle)["waiting"] == 0, "each has a turn")
+    team.is_in(handle, "idle")
+    assert set(team.outcomes(handle)[2:]) == {"completed"}
+    texts = [each["text"] for each in team.entries(handle, "turn_opened")[1:]]
+    lines = "\n\n".join(texts).splitlines()
+    assert [each for each in lines if each and not each.startswith("> ")] == sent
+    until(lambda: not team.inbox(handle), "all are read")
+
+
 def test_sessions_are_dormant_after_a_restart_and_their_handles_are_kept(team: Team) -> None:
     handle = team.spawn("SAY hello", handle="builder")
     team.has_outcomes(handle, "completed")

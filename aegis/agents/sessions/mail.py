@@ -35,6 +35,9 @@ log = structlog.get_logger("aegis.agents")
 FETCHED = 200
 """Messages that are read from the inbox at a time."""
 
+BEGIN = InboxPlace(at=0, number=0, life=0)
+"""The place before the first message of an inbox."""
+
 AGAIN_S = 0.5
 """Seconds after which the inbox is asked again if it did not answer."""
 
@@ -94,6 +97,9 @@ class MailContext(Protocol):
 class Mail:
     """The inbox of ``handle``, for its session.
 
+    It reports the unread messages in their order, without a gap: to acknowledge one marks all
+    before it as read.
+
     ``address_of`` returns the handle whose inbox has the messages to a handle: senders are known by
     the handles that they were shown with, which may be later ones than that of their inbox.
     """
@@ -104,46 +110,30 @@ class Mail:
         self._owner = owner
         self._handle = handle
         self._address_of = address_of
-        self._read: str | None = None
 
     def start(self) -> None:
         """Report the unread messages, then each new one."""
         self._owner.start_soon(self._follow)
 
     def acknowledge(self, message: str) -> None:
-        """Mark the inbox as read up to ``message``, and report the messages after it."""
-        self._read = message
-        self._owner.start_soon(self._fetch, message)
+        """Mark the inbox as read up to ``message``."""
+        self._owner.start_soon(self._mark, message)
 
     def notify(self, notification: Notify) -> None:
         """Send a notification, and report ``Notified``; an inbox drops an id that it has."""
         self._owner.start_soon(self._deliver, notification)
 
     async def _follow(self) -> None:
-        place = await self._place()
-        await self._fetch(None)
+        place = BEGIN
         while True:
             news = await self._ask(
                 self._handle, FollowInbox(handle=self._handle, place=place, limit=FETCHED)
             )
             place = news.place
-            if news.missed:
-                await self._fetch(self._read)
-            if news.messages:
-                self._owner.ref.tell(News(tuple(news.messages)))
+            await self._owner.ref.send(News(tuple(news.messages)))
 
-    async def _place(self) -> InboxPlace:
-        news = await self._ask(self._handle, FollowInbox(handle=self._handle))
-        place: InboxPlace = news.place
-        return place
-
-    async def _fetch(self, after: str | None) -> None:
-        if after is not None and after != self._read:
-            return  # a later message was acknowledged meanwhile
-        request = ReadInbox(from_handle=self._handle, after=after, limit=FETCHED)
-        found = await self._ask(self._handle, request)
-        if found.messages:
-            self._owner.ref.tell(News(tuple(found.messages)))
+    async def _mark(self, message: str) -> None:
+        await self._ask(self._handle, ReadInbox(from_handle=self._handle, after=message, limit=1))
 
     async def _deliver(self, notification: Notify) -> None:
         handle = self._address_of(notification.handle)

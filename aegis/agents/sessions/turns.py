@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 import attrs
@@ -18,7 +18,8 @@ from aegis.protocol.agent_events import AgentEvent, AssistantText
 from aegis.protocol.inboxes import is_prompt
 
 MAX_TURN_CHARS = 1_000_000
-"""The text of one turn; further messages become the next one."""
+MAX_TURN_MESSAGES = 1_000
+"""The limits of the text and of the messages of one turn; further messages become the next one."""
 
 MAX_RESULT_CHARS = 262_144
 """The last message of a turn, as far as it is kept with its outcome."""
@@ -212,25 +213,26 @@ class Reports:
         return done
 
 
-MAX_WAITING = 1_000
-"""Messages that wait for a turn; more stay in the inbox."""
-
-
 class WaitingMessages:
-    """The waiting messages, oldest first."""
+    """The waiting messages, oldest first.
+
+    None is left out, whatever their number: the next acknowledgement would mark it as read. The
+    inbox limits what is unread.
+    """
 
     def __init__(self) -> None:
-        self._messages: list[Incoming] = []
+        self._messages: dict[str, Incoming] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def add(self, messages: Sequence[Incoming], known: Collection[str]) -> int:
         """Add the messages that are neither waiting nor ``known``; return their number."""
-        waiting = {each.id for each in self._messages}
-        fresh = [each for each in messages if each.id not in waiting and each.id not in known]
-        self._messages += fresh[: MAX_WAITING - len(self._messages)]
-        return len(fresh)
+        before = len(self._messages)
+        for each in messages:
+            if each.id not in known:
+                self._messages.setdefault(each.id, each)
+        return len(self._messages) - before
 
     def open_turn(
         self,
@@ -244,14 +246,15 @@ class WaitingMessages:
         ``withdrawn`` messages share no turn with others: theirs ends before it is sent.
         ``plain``: see ``next_turn``.
         """
-        is_withdrawn = self._messages[0].id in withdrawn
-        alike = [*takewhile(lambda each: (each.id in withdrawn) is is_withdrawn, self._messages)]
+        oldest = [*islice(self._messages.values(), MAX_TURN_MESSAGES)]
+        is_withdrawn = oldest[0].id in withdrawn
+        alike = [*takewhile(lambda each: (each.id in withdrawn) is is_withdrawn, oldest)]
         turn, taken = next_turn(session, number, alike, plain)
         turn.is_interrupted = is_withdrawn
-        del self._messages[:taken]
+        for each in alike[:taken]:
+            del self._messages[each.id]
         return turn
 
     def place_of(self, message: str) -> int | None:
         """Return the number of messages before this one; None if it does not wait."""
-        ids = [each.id for each in self._messages]
-        return ids.index(message) if message in ids else None
+        return [*self._messages].index(message) if message in self._messages else None

@@ -16,6 +16,9 @@ from aegis.agents.sessions.settings import Settings
 from aegis.agents.sessions.steps import Incoming, Output, SessionPhase
 from aegis.protocol import agent_events as ev
 
+FETCHED = 3
+"""Messages that are read from the inbox at a time."""
+
 SENDERS = ("agent:pm", "human", "agent:builder", "term:build", "group:g/broadcast:1")
 
 
@@ -74,10 +77,14 @@ class World:
             past.take(entry)
         self.session = SessionMachine(settings(max_runtime_s=50.0), past, now=self.now)
         self.carry_out(self.session.begin(self.now))
+        self.fetched = self.acknowledged
         self.fetch()
 
     def fetch(self) -> None:
-        self.give(SessionMachine.arrived, tuple(self.inbox[self.acknowledged :]))
+        """The next unread messages are reported, not all."""
+        begin = self.fetched
+        self.fetched = min(len(self.inbox), begin + FETCHED)
+        self.give(SessionMachine.arrived, tuple(self.inbox[begin : self.fetched]))
 
     def give(self, step: Callable[..., list[Output]], *given: Any) -> None:
         self.now += self.chance.random()
@@ -113,6 +120,9 @@ class World:
                 self.process = "stopping"
             case steps.Acknowledge(message=message_id):
                 position = [each.id for each in self.inbox].index(message_id)
+                opened = [each for each in self.entries if each["kind"] == "turn_opened"]
+                taken = {each["id"] for entry in opened for each in entry["messages"]}
+                assert taken >= {each.id for each in self.inbox[: position + 1]}
                 self.acknowledged = max(self.acknowledged, position + 1)
             case steps.OpenAtDesk(event=event):
                 if event.id == LOGIN:
@@ -203,7 +213,8 @@ class World:
         self.give(SessionMachine.end_rewind)
 
     def arrive(self) -> None:
-        self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
+        for _ in range(self.chance.randint(1, 4)):
+            self.inbox.append(message(len(self.inbox), self.chance.choice(SENDERS)))
         self.fetch()
 
     def ring(self) -> None:
@@ -316,7 +327,8 @@ class World:
     @property
     def progress(self) -> tuple[object, ...]:
         timers = dict(self.timers)
-        return len(self.entries), self.process, timers, self.acknowledged, self.rewind
+        read = self.fetched, self.acknowledged
+        return len(self.entries), self.process, timers, read, self.rewind
 
     @property
     def is_at_rest(self) -> bool:
