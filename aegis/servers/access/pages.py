@@ -207,12 +207,14 @@ class PageKeys:
         )
 
     def _room(self) -> list[StoredPage]:
-        """Return the stored pages, without ended ones, if another one fits."""
+        """Return the stored pages, if another one fits.
+
+        The ended ones stay until ``drop_ended``, which returns them: their connections are open.
+        """
         now = _now()
-        kept = [page for page in self._stored if not _is_over(page, now)]
-        if len(kept) >= MAX_PAGES:
+        if sum(not _is_over(page, now) for page in self._stored) >= MAX_PAGES:
             raise Unavailable(f"{MAX_PAGES} pages and links exist, which is the limit: revoke some")
-        return kept
+        return [*self._stored]
 
     def _store(self, pages: Sequence[StoredPage]) -> None:
         document = {"version": PAGES_VERSION, "pages": [attrs.asdict(page) for page in pages]}
