@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from hashlib import md5
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 import attrs
 import pytest
 
+from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team
 
@@ -188,6 +190,34 @@ def test_one_of_kimi_continues_and_what_it_cannot_is_refused(outside: Outside) -
     team.call("close", handle="ann")
     refusal = team.daemon.refusal("agent_conversations", profile="own-gemini")
     assert "the files of gemini are not read" in str(refusal)
+
+
+def test_one_is_continued_by_one_session_also_before_its_agent_was_started(
+    outside: Outside,
+) -> None:
+    id_ = outside.write("kimi", 1, "words")
+    team = outside.team
+
+    def go_on(handle: str) -> str:
+        try:
+            team.call("agent_continue", profile="own-kimi", conversation=id_, handle=handle)
+        except CommandFailed as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(4) as threads:
+        refusals = [*threads.map(go_on, ("ann", "bob", "cat", "dan"))]
+    [owner] = [each["handle"] for each in team.call("list_sessions")["result"]]
+    assert refusals.count("") == 1
+    assert all(f"is that of the session {owner!r}" in each for each in refusals if each)
+    for _ in range(2):
+        assert team.info(owner)["conversation"] is None
+        assert f"is that of the session {owner!r}" in outside.refusal("kimi", id_)
+        assert outside.listed("kimi")[0]["holder"] == f"session {owner}"
+        team.daemon.kill()
+        team.daemon.start("--port", "0", "--trust")
+    team.call("close", handle=owner)
+    assert go_on("eve") == ""
 
 
 def test_one_in_which_the_agent_would_ask_nobody_is_refused(outside: Outside) -> None:

@@ -87,6 +87,11 @@ class Board:
             None,
         )
 
+    def is_ready(self, id_: str) -> bool:
+        """Return whether this session has a conversation."""
+        known = self._infos.get(id_)
+        return known is not None and known[1].conversation is not None
+
     def has_exited(self, id_: str) -> bool:
         """Return whether the program of this session, a terminal agent, has ended."""
         known = self._infos.get(id_)

@@ -243,7 +243,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
                 send, ref = self._sending.send, self._refs.get(member.id)
                 self.context.start_soon(answer, self.defer(message), send, message, member, ref)
             case ListConversations():
-                list_them = partial(self._spawning.conversations, self._board.owner_of)
+                list_them = partial(self._spawning.conversations, self._owner_of)
                 self.context.start_soon(answer, self.defer(message), list_them, message)
             case ListWorktrees():
                 self.context.start_soon(self._list_worktrees, self.defer(message))
@@ -367,13 +367,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         if isinstance(request, api.SpawnAgent):
             return await self._spawning.spawn(request, self._caller(request))
         if isinstance(request, ContinueConversation):
-            owner = self._board.owner_of(request.conversation)
-            if owner is not None and not request.fork:
-                raise AlreadyExists(
-                    f"agent launch: the conversation {request.conversation} is that of the "
-                    f"session {owner!r}: send it a message, or continue a copy with --fork"
-                )
-            return await self._spawning.continue_from(request)
+            check = partial(self._check_unowned, request)
+            check()
+            return await self._spawning.continue_from(request, check)
         if isinstance(request, api.LaunchAgent):
             return await self._spawning.launch(request, self._caller(request))
         roster = self._table.roster
@@ -393,6 +389,25 @@ class AgentDirectory(Actor[DirectoryMessage]):
         else:
             self._check_room("agent resume", member)
         return await self._spawning.wake(member, await self._session(member), request)
+
+    def _owner_of(self, conversation: str) -> str | None:
+        """Return the handle of the open session that has a conversation, or is to begin with it."""
+        beginning = (
+            each.handle
+            for each in self._table.roster.open
+            if each.began_with == conversation
+            and each.fork_of is None
+            and not self._board.is_ready(each.id)
+        )
+        return self._board.owner_of(conversation) or next(beginning, None)
+
+    def _check_unowned(self, request: ContinueConversation) -> None:
+        owner = None if request.fork else self._owner_of(request.conversation)
+        if owner is not None:
+            raise AlreadyExists(
+                f"agent launch: the conversation {request.conversation} is that of the "
+                f"session {owner!r}: send it a message, or continue a copy with --fork"
+            )
 
     async def _session(self, member: Member) -> Ref[Any]:
         """Return the actor of a session, started if it is not running. Raises ``ActorError``."""

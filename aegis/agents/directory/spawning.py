@@ -274,8 +274,13 @@ class Spawning:
         )
         return await self._open(member, self.programs.profile_of(of), None, request)
 
-    async def continue_from(self, request: ContinueConversation) -> api.AgentInfo:
-        """Open a session with a conversation of the agent's own program. Raises ``AegisError``."""
+    async def continue_from(
+        self, request: ContinueConversation, check: Callable[[], None]
+    ) -> api.AgentInfo:
+        """Open a session with a conversation of the agent's own program. Raises ``AegisError``.
+
+        ``check`` raises if a session has the conversation: one may have taken it meanwhile.
+        """
         profile = self.programs.profile(request.profile)
         cwd = await directory_of(request.workspace, self.system) or self.root
         files, id_ = self.programs.files_of(profile), request.conversation
@@ -313,7 +318,7 @@ class Spawning:
             fork_of=id_ if request.fork else None,
             began_with=None if request.fork else id_,
         )
-        return await self._open(member, profile, None, request)
+        return await self._open(member, profile, None, request, check=check)
 
     async def conversations(
         self, owner_of: Callable[[str], str | None], request: ListConversations
@@ -410,12 +415,18 @@ class Spawning:
         spawner: Member | None,
         request: api.SpawnAgent | api.ForkAgent | ContinueConversation,
         task: str | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> api.AgentInfo:
         # A bad argument is refused as such, also where the program is missing.
         self._handle(member.handle)
         self.programs.check(profile)
         await self.programs.check_program(profile, self.table.roster.cwd(member))
-        member = await self._added(member, spawner, partial(self._check, profile, spawner))
+
+        def check_all() -> None:
+            self._check(profile, spawner)
+            check()
+
+        member = await self._added(member, spawner, check_all)
         session = await self.started(member, is_new=True)
         if request.prompt is not None:
             session.tell(ResumeAgent())  # it takes longest: it starts while its message is stored
