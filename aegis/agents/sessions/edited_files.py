@@ -58,12 +58,14 @@ def _paths_in(use: ev.ToolUse) -> Iterator[str]:
 class _Editor:
     """A session: the ``name`` function returns its handle.
 
-    ``conflicts`` are its files with the ids of other sessions, ``unsaid`` those for its next turn.
+    ``conflicts`` are its files with the ids of other sessions, ``unsaid`` those for its next turn,
+    and ``said`` those of the note that was taken last.
     """
 
     name: Callable[[], str]
     conflicts: dict[str, dict[str, None]] = attrs.field(factory=dict)
     unsaid: dict[str, None] = attrs.field(factory=dict)
+    said: dict[str, None] = attrs.field(factory=dict)
 
     def add(self, path: str, other: str) -> bool:
         """Note that another session has changed a file; return whether that is new."""
@@ -122,9 +124,17 @@ class EditedFiles:
             f"- {path!r}: {', '.join(self._names(editor.conflicts[path]))}"
             for path in editor.unsaid
         ]
-        editor.unsaid.clear()
+        editor.said, editor.unsaid = editor.unsaid, {}
         head = "These files that you changed were changed by other agents too; read them again:"
         return "\n".join(["> from substrate", head, *lines])
+
+    def return_note(self, session: str) -> None:
+        """Have the next turn begin with the note that was taken last: its turn was not sent."""
+        editor = self._editors.get(session)
+        if editor is not None:
+            again = {**editor.said, **editor.unsaid}
+            editor.unsaid = {path: None for path in again if path in editor.conflicts}
+            editor.said = {}
 
     def close(self, session: str) -> None:
         """Forget a session that is closed."""

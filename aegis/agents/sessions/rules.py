@@ -393,11 +393,13 @@ class SessionMachine:
             self._past.withdrawn,
             lambda text: as_plain(text, mentions, known),
         )
-        if not self._turn.command:  # a text before it would make it plain text
+        # A text before a command would make it plain text, and a withdrawn turn is not sent.
+        if not self._turn.command and not self._turn.is_interrupted:
             note = as_plain(
                 self._settings.edited.take_note(self._settings.session), mentions, known
             )
             self._turn.text = f"{note}\n\n{self._turn.text}" if note else self._turn.text
+            self._turn.has_note = bool(note)
         self._past.turn = number
         for message_id, _ in self._turn.opened.messages:
             self._past.remember(message_id)
@@ -407,6 +409,7 @@ class SessionMachine:
     def _send(self, turn: CurrentTurn) -> None:
         self._past.add_text("user", turn.command or turn.text)
         if turn.is_interrupted:
+            self._return_note(turn)
             self._finish("cancelled", "interrupted before it was sent")
             return
         turn.is_sent = True
@@ -418,6 +421,10 @@ class SessionMachine:
         )
         if self._settings.max_runtime_s is not None:
             self._put(steps.SetTimer(timer="runtime", after_s=self._settings.max_runtime_s))
+
+    def _return_note(self, turn: CurrentTurn) -> None:
+        if turn.has_note:
+            self._settings.edited.return_note(self._settings.session)
 
     def _finish(self, outcome: Outcome, reason: str, text: str = "") -> None:
         """End the current turn."""
@@ -504,7 +511,8 @@ class SessionMachine:
     @_takes
     def turn_refused(self, uuid: str, reason: str) -> None:
         """Take that the driver did not send the turn of this uuid."""
-        if self._is_current([uuid]):
+        if self._turn is not None and self._is_current([uuid]):
+            self._return_note(self._turn)
             self._finish("failed", reason)
 
     @_takes

@@ -45,7 +45,7 @@ class CurrentTurn:
 
     ``is_stored``: it is durable as opened, so it may be sent. ``final`` is the agent's last message
     in it. ``command`` is a person's, which replaces the ``text`` if the agent has it. ``images``
-    are the names of files.
+    are the names of files. ``has_note``: it begins with the note about files that others changed.
     """
 
     opened: OpenTurn
@@ -55,6 +55,7 @@ class CurrentTurn:
     is_stored: bool = False
     is_sent: bool = False
     is_interrupted: bool = False
+    has_note: bool = False
     final: str = ""
     final_message: str = ""
 

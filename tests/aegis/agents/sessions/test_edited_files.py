@@ -66,6 +66,9 @@ def test_both_hear_of_it_once_under_their_names_of_now() -> None:
     assert files.of("2") == [EditConflict(path="/a", handles=["ann"])], "it is still shown"
     assert files.note("3", lambda: "kim", "/a") == ["3", "1", "2"]
     assert files.take_note("1").splitlines()[-1] == "- '/a': eve, kim"
+    files.return_note("1")
+    assert files.take_note("1").splitlines()[-1] == "- '/a': eve, kim"
+    files.return_note("1")
     files.close("2")
     assert files.of("1") == [EditConflict(path="/a", handles=["kim"])]
     files.close("3")

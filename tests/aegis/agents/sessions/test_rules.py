@@ -10,6 +10,7 @@ import pytest
 from aegis.agents.drivers.harness import Capabilities
 from aegis.agents.messages import DriverFailed, DriverReady, InterruptTurn, SendTurn
 from aegis.agents.sessions import steps
+from aegis.agents.sessions.edited_files import EditedFiles
 from aegis.agents.sessions.login import LOGIN
 from aegis.agents.sessions.open_requests import MAX_OPEN, NOBODY
 from aegis.agents.sessions.past import SessionPast, carried, restored
@@ -806,3 +807,31 @@ def test_a_request_of_the_next_process_with_the_same_id_has_its_own_time() -> No
 def wakes(case: Case) -> list[float]:
     """Return the seconds of the timers for answers, in their order."""
     return [each.after_s for each in case.of(steps.SetTimer) if each.timer == "answer"]
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "interrupted", "refused"])
+def test_the_note_about_files_of_others_is_in_the_next_turn_that_is_sent(how: str) -> None:
+    edited = EditedFiles()
+    case = Case(edited=edited).working()
+    case.result()
+    edited.note("s1", lambda: "ann", "/a")
+    edited.note("s2", lambda: "bob", "/a")
+    if how == "withdrawn":
+        case.give(SessionMachine.withdraw, "m2", "human")
+    elif how == "interrupted":
+        case.disk = "slow"
+    case.give(SessionMachine.arrived, (message(2),))
+    if how == "interrupted":
+        case.give(SessionMachine.end_turn, "human")
+        case.disk = "quick"
+        for each in [each for each in case.of(steps.Append) if each.sync][-1:]:
+            case.give(SessionMachine.stored, each.number)
+    elif how == "refused":
+        case.give(SessionMachine.turn_refused, case.uuid(), "it has ended")
+    sent = len(case.of(SendTurn))
+    case.give(SessionMachine.arrived, (message(3),))
+    assert len(case.of(SendTurn)) == sent + 1
+    assert "- '/a': bob\n\n" in case.of(SendTurn)[-1].text
+    case.result()
+    case.give(SessionMachine.arrived, (message(4),))
+    assert case.of(SendTurn)[-1].text == "do 4"
