@@ -87,6 +87,7 @@ class Rewinding:
             files = await in_thread_or_here(aside.look_at, paths, edited)
             return _reply(order.handle, turn, files, PutBack(), is_done=False)
         handle = self._handle()
+        await self._clear_earlier()
         rewind = Rewind(id=uuid.uuid4().hex, turn=turn, by=order.from_handle or "human")
         await self._write("rewinding", **attrs.asdict(rewind))
         try:
@@ -129,6 +130,16 @@ class Rewinding:
             else:
                 await self._end(rewind, files, done, "it was cut short")
                 return
+
+    async def _clear_earlier(self) -> None:
+        """Delete what an earlier rewind has left, with which a death would undo this one."""
+        try:
+            await in_thread_or_here(aside.clear, self._disk, self._aside)
+        except OSError as error:
+            raise StorageError(
+                f"the disk refuses to delete {text_of_path(self._aside)!r}, the copies of an "
+                f"earlier rewind ({error.strerror}); nothing was changed"
+            ) from error
 
     async def _asked(self, driver: Ref[Any], uuid_: str) -> list[str]:
         try:

@@ -107,14 +107,13 @@ def look_at(paths: Iterable[str], edited: Mapping[str, str]) -> list[SetAside]:
 def set_aside(
     disk: Disk, directory: Path, paths: Iterable[str], edited: Mapping[str, str]
 ) -> list[SetAside]:
-    """Copy the files into ``directory``, and store the list of them.
+    """Copy the files into ``directory``, which is cleared, and store the list of them.
 
     ``edited`` has the digest of each file, by its real path, as the agent left it. Raises
     ``InvalidRequest`` for a file that cannot be kept, ``StorageError`` if the disk refuses a copy.
     """
     files: list[SetAside] = []
     try:
-        clear(disk, directory)  # of one that a kill has left there
         make_directory(disk, directory)
         for number, path in enumerate(paths):
             copy = partial(_copy, disk, directory / str(number))

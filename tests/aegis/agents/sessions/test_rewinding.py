@@ -28,7 +28,12 @@ CUT = Rewind(id="i", turn=1, by="human")
 class FullDisk(OsDisk):
     """A disk that is full while ``is_full``."""
 
-    is_full = False
+    is_full = is_stuck = False
+
+    def unlink(self, path: Path) -> None:
+        if self.is_stuck and path.exists():
+            raise OSError(errno.EIO, "Input/output error")
+        super().unlink(path)
 
     def open(self, path: Path, flags: int) -> int:
         if self.is_full and path.name.isdigit():
@@ -52,9 +57,13 @@ class Case:
         self.rewinding = Rewinding(lambda: "ann", root / "s", str(root), self.disk, self.store)
         self.refusal: str | None = None
         self.answers = self.is_ended = False
+        self.killed: trio.CancelScope | None = None
 
     async def store(self, entry: RewindEntry) -> None:
         self.entries.append((entry.kind, entry.fields))
+        if self.killed is not None:
+            self.killed.cancel()
+            await trio.sleep_forever()
         self.rewinding.note_stored()
 
     async def ask(self, order: Any, timeout: float) -> Any:
@@ -129,6 +138,27 @@ async def test_what_is_done_is_stored_with_its_files(
     assert (fields["files"], fields["left"], fields["reason"]) == (done.files, done.left, "")
     assert fields["id"] == case.entries[0][1]["id"]
     assert not case.copies
+
+
+async def test_copies_of_an_earlier_rewind_undo_no_later_one(
+    case: Case, autojump_clock: trio.testing.MockClock
+) -> None:
+    case.answers = case.disk.is_stuck = True
+    with capture_logs():
+        await case.run()
+    assert case.texts() == ("before", "person")
+    assert case.copies
+    with pytest.raises(StorageError, match="nothing was changed"):
+        await case.run()
+    assert [kind for kind, _ in case.entries] == ["rewinding", "rewound"]
+    case.disk.is_stuck = False
+    with trio.CancelScope() as life:
+        case.killed = life  # once it is durable that the rewind has begun
+        await case.run()
+    assert life.cancelled_caught
+    case.killed = None
+    await case.rewinding.recover(CUT)
+    assert case.texts() == ("before", "person")
 
 
 async def test_a_full_disk_is_tried_again_until_all_is_put_back(
