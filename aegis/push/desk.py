@@ -346,12 +346,21 @@ class PushDesk(Actor[PushMessage]):
             self._stir()
 
     async def _serve(self, client: str, scope: trio.CancelScope) -> None:
+        """Serve one browser until it is cancelled; what fails for it ends no other."""
         with scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._serve_requests, client)
-                row = self._client(client)
-                if row is not None and row.ends:
-                    nursery.start_soon(self._serve_messages, client)
+            while True:
+                try:
+                    await self._serve_both(client)
+                except* Exception:
+                    log.exception("push to a browser begins again", subscription=client)
+                await trio.sleep(BEGIN_AGAIN_S)
+
+    async def _serve_both(self, client: str) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._serve_requests, client)
+            row = self._client(client)
+            if row is not None and row.ends:
+                nursery.start_soon(self._serve_messages, client)
 
     async def _serve_requests(self, client: str) -> None:
         while True:
@@ -432,7 +441,7 @@ class PushDesk(Actor[PushMessage]):
         """Return a place in the person's inbox, and the messages before it that are to be sent."""
         ask = partial(self._services.answer, "inboxes", timeout=FOLLOW_S)
         if row.woken:
-            with contextlib.suppress(NotFound):  # its ledger was lost
+            with contextlib.suppress(InvalidRequest):  # its ledger was lost
                 request = FollowInbox(handle=HUMAN, after=row.woken)
                 return (await ask(request)).place, ()
         place = (await ask(FollowInbox(handle=HUMAN))).place

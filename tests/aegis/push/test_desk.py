@@ -110,6 +110,9 @@ class PlayedServices(Actor[FollowRequests | FollowInbox | ReadInbox]):
     async def _inbox(self, message: FollowInbox, reply: Any) -> None:
         ids = [each.id for each in self._life.messages]
         if message.place is None:
+            if message.after not in (None, *ids):
+                reply.fail(InvalidRequest("no such message was ever in this inbox"))
+                return
             at = len(ids) if message.after is None else ids.index(message.after) + 1
             place = InboxPlace(at=at, number=at, life=1)
             reply.send(InboxNews(messages=[], missed=0, place=place))
@@ -326,16 +329,38 @@ async def test_one_that_fails_delays_no_other(
         async def lookup(self, host: str) -> list[str]:
             if host == "away.example":
                 raise OSError("no such name")
+            if host == "odd.example" and life.requests:
+                raise RuntimeError
             return await super().lookup(host)
 
-    away, here = PushBrowser(), PushBrowser()
-    away.endpoint = "https://away.example/x"
+    away, odd, here = PushBrowser(), PushBrowser(), PushBrowser()
+    away.endpoint, odd.endpoint = "https://away.example/x", "https://odd.example/x"
     async with office(tmp_path, life, service, Half(service)) as running:
-        await running.subscribe(away)
-        await running.subscribe(here)
-        life.open("a" * 12)
-        await until(lambda: len(service.of(here)) == 1)
-        assert {each.service for each in await running.listed()} == {"away.example", "push.example"}
+        for each in (away, odd, here):
+            await running.subscribe(each, ends=True)
+        for number in range(1, 4):
+            life.open(f"{number}" * 12)
+            life.write(f"m{number}", "it is built")
+            await until(lambda: len(service.of(here)) == 2 * len(life.messages))
+        found = {each.service for each in await running.listed()}
+        assert found == {"away.example", "odd.example", "push.example"}
+
+
+async def test_a_browser_whose_last_message_is_unknown_gets_the_next_one(
+    tmp_path: Path, life: Life, service: PushService
+) -> None:
+    browser = PushBrowser()
+    async with office(tmp_path, life, service) as running:
+        await running.subscribe(browser, ends=True)
+        life.write("m1", "it is built")
+        await until(lambda: len(service.received) == 1)
+        life.open("a" * 12)  # what was sent before is in the ledger now
+        await until(lambda: len(service.received) == 2)
+    life.messages.clear()
+    async with office(tmp_path, life, service):
+        life.write("m2", "it failed", "error")
+        await until(lambda: len(service.received) == 3)
+    assert service.of(browser)[-1]["title"] == "ann failed"
 
 
 async def test_a_login_that_ended_ends_its_subscription(
