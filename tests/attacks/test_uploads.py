@@ -189,12 +189,16 @@ def test_a_page_reads_the_images_of_transcripts_and_no_other_file(daemon: Daemon
         path.chmod(0o600)
     (images / "2f.png").symlink_to(state / "endpoint.json")
     assert image(daemon, images / "1f.png", keys) == (200, b"pixels")
+    before = f"/the/root/before\n{images.relative_to(daemon.root.parent)}"  # it was moved since
+    assert image(daemon, f"{before}/1f.png", keys) == (200, b"pixels")
     assert image(daemon, images / "1f.png", {**keys, "x-aegis-page": None})[0] == 403
     assert image(daemon, images / "1f.png", {**keys, "origin": "http://evil.example"})[0] == 403
     refused: tuple[Path | str, ...] = (
         *(images / "2f.png", images / "3f.png", images.parent / "x.png", state / "endpoint.json"),
         *(f"{images}/../x.png", f"{images}/../images/1f.png", images, "1f.png", "", "/etc/passwd"),
         str(images / "1f.png").removeprefix("/"),
+        *(f"{before}/../images/1f.png", f"{before}/3f.png", f"{state}/agents/../endpoint.json"),
+        f"/before/.aegis/other/{images.relative_to(state)}/1f.png",
     )
     for each in refused:
         assert image(daemon, each, keys)[0] == 404, each

@@ -63,8 +63,12 @@ WRITE_BYTES = 1024 * 1024
 MAX_NAME_CHARS = 60
 
 _UNSAFE = re.compile(r"[^\w.-]+")
-_IMAGE = re.compile(r"agents/[0-9a-f]+/(?:images|sent)/[0-9a-f]+\.(png|jpg|gif|webp)")
-"""An image beside a transcript, below the state directory. An agent may name any path."""
+_IMAGE = re.compile(
+    r"/(?:.*/)?\.aegis/state/(agents/[0-9a-f]+/(?:images|sent)/[0-9a-f]+\.(png|jpg|gif|webp))",
+    re.DOTALL,
+)
+"""An image beside a transcript, below a state directory: that of the daemon, which may have been at
+another path when the transcript was written. An agent may name any path."""
 _TYPES = {"jpg": b"image/jpeg"}
 
 log = structlog.get_logger("aegis.servers.uploads")
@@ -107,16 +111,14 @@ class Uploads:
             self._busy.discard(admitted)
 
     async def _show(self, exchange: Exchange) -> ErrorResponse | None:
-        wanted = _parameter(exchange.head.query, "path")
-        below = wanted.removeprefix(f"{text_of_path(self._state)}/")
-        found = _IMAGE.fullmatch(below)
-        if found is None or below == wanted:
+        found = _IMAGE.fullmatch(_parameter(exchange.head.query, "path"))
+        if found is None:
             return _NO_IMAGE
         try:
-            data = await in_thread(_read, str(self._state / below))
+            data = await in_thread(_read, str(self._state / found[1]))
         except OSError:  # the oldest of many are deleted
             return _NO_IMAGE
-        await _send(exchange, data, _TYPES.get(found[1], f"image/{found[1]}".encode()))
+        await _send(exchange, data, _TYPES.get(found[2], f"image/{found[2]}".encode()))
         return None
 
     def _admit(self, exchange: Exchange) -> Identity | ErrorResponse:
