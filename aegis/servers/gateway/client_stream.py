@@ -19,6 +19,9 @@ from aegis.servers.access.unsent_bytes import UnsentBytes
 from aegis.servers.calls import Identity
 
 SEND_LIMIT_S = 20.0
+PART_BYTES = 256 * 1024
+"""The part of a message that a client must take within ``SEND_LIMIT_S`` seconds."""
+
 READ_CHUNK_BYTES = 65_536
 
 
@@ -100,7 +103,7 @@ class ClientStream(trio.abc.HalfCloseableStream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send ``data``; a checkpoint only if the socket does not take all of it at once.
 
-        Raises ``BrokenResourceError`` if the client did not read it in time.
+        Raises ``BrokenResourceError`` if the client did not read each ``PART_BYTES`` of it in time.
 
         The connection is aborted then, as it is unknown how much of ``data`` arrived. Also raised
         after ``send_eof``.
@@ -110,11 +113,10 @@ class ClientStream(trio.abc.HalfCloseableStream):
         rest = self.send_now(data)
         if not rest:
             return
-        with trio.move_on_after(self._send_limit_s) as limit, self.holding(len(rest)):
-            await self._send_rest(rest)
-        if limit.cancelled_caught:
-            self.abort()
-            raise trio.BrokenResourceError("the client does not read")
+        parts = memoryview(rest)
+        with self.holding(len(rest)):
+            for begin in range(0, len(parts), PART_BYTES):
+                await self._send_part(parts[begin : begin + PART_BYTES])
 
     def send_now(self, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
         """Send as much as the socket takes at once; return the rest."""
@@ -126,13 +128,17 @@ class ClientStream(trio.abc.HalfCloseableStream):
         except OSError:  # the socket is full or broken: ``_inner`` waits, or raises Trio's error
             return data
 
-    async def _send_rest(self, rest: bytes | bytearray | memoryview) -> None:
+    async def _send_part(self, part: memoryview) -> None:
         # A second task gets BusyResourceError from ``_inner``, and changes nothing for the first.
         was_sending, self._is_sending = self._is_sending, True
         try:
-            await self._inner.send_all(rest)
+            with trio.move_on_after(self._send_limit_s) as limit:
+                await self._inner.send_all(part)
         finally:
             self._is_sending = was_sending
+        if limit.cancelled_caught:
+            self.abort()
+            raise trio.BrokenResourceError("the client does not read")
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until the client can take more."""

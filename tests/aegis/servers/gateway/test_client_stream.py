@@ -84,6 +84,29 @@ async def test_a_message_that_the_socket_takes_in_parts_arrives_whole(
         assert received == data
 
 
+async def test_a_client_that_reads_slowly_gets_a_long_message_whole(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    data = os.urandom(8_000_000)
+    ours, theirs = trio.socket.socketpair(socket.AF_UNIX)
+    async with (
+        trio.SocketStream(theirs) as client,
+        ClientStream(trio.SocketStream(ours)) as stream,
+    ):
+
+        async def send() -> None:
+            await stream.send_all(data)
+            await stream.send_eof()
+
+        nursery.start_soon(send)
+        received = bytearray()
+        while part := await client.receive_some(65_536):
+            received += part
+            await trio.sleep(1)
+        assert received == data
+        assert trio.current_time() > 100
+
+
 async def test_nothing_is_sent_into_the_middle_of_another_message() -> None:
     async with pair() as (stream, client), trio.open_nursery() as nursery:
         nursery.start_soon(stream.send_all, bytes(2_000_000))
