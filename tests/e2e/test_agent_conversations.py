@@ -220,6 +220,33 @@ def test_one_is_continued_by_one_session_also_before_its_agent_was_started(
     assert go_on("eve") == ""
 
 
+def test_one_that_another_session_continued_is_not_continued_by_one_that_is_resumed(
+    outside: Outside,
+) -> None:
+    id_ = outside.write("kimi", 1, "words")
+    team = outside.team
+    for handle in ("ann", "bob"):
+        team.call(
+            "agent_continue", profile="own-kimi", conversation=id_, handle=handle, prompt="SAY on"
+        )
+        team.has_outcomes(handle, "completed")
+        team.call("close", handle=handle)
+    team.call("agent_resume", handle="bob")
+    team.is_in("bob", "idle")
+    team.call("agent_resume", handle="ann", prompt="SAY later")
+    team.is_in("ann", "error")
+    assert "its conversation is that of the session 'bob': close" in team.info("ann")["reason"]
+    team.call("agent_restart", handle="bob")
+    team.is_in("bob", "idle")
+    team.daemon.kill()
+    team.daemon.start("--port", "0", "--trust")
+    team.is_in("ann", "error")
+    team.call("close", handle="bob")
+    team.call("agent_restart", handle="ann")
+    team.has_outcomes("ann", "completed", "completed")
+    assert team.info("ann")["conversation"] == id_
+
+
 def test_one_in_which_the_agent_would_ask_nobody_is_refused(outside: Outside) -> None:
     id_ = outside.write("kimi", 1, "words")
     state = kimi_directory(outside.home, str(outside.team.daemon.root)) / id_ / "state.json"

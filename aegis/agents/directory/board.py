@@ -75,22 +75,10 @@ class Board:
         """Return whether this session has reported that it is closed."""
         return id_ in self._closed
 
-    def owner_of(self, conversation: str) -> str | None:
-        """Return the handle of the open session with this conversation; None if there is none."""
-        infos = (info for _, info in self._infos.values())
-        return next(
-            (
-                each.handle
-                for each in infos
-                if each.conversation == conversation and each.state != "closed"
-            ),
-            None,
-        )
-
-    def is_ready(self, id_: str) -> bool:
-        """Return whether this session has a conversation."""
+    def conversation_of(self, id_: str) -> str | None:
+        """Return the agent's id of the conversation of a session; None if it has none yet."""
         known = self._infos.get(id_)
-        return known is not None and known[1].conversation is not None
+        return None if known is None else known[1].conversation
 
     def has_exited(self, id_: str) -> bool:
         """Return whether the program of this session, a terminal agent, has ended."""

@@ -306,6 +306,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await delete_left(self._table.roster, self._directory, self._flusher, self._archiver.of)
         self._programs.messages.roster = self._table.roster
         self._programs.messages.has_closed = self._board.has_closed
+        self._programs.owner_of = self._owner_of
         await self._worktrees.open_if_there()
         self.context.start_soon(self._worktrees.recover)
         self._is_loaded = True
@@ -390,23 +391,24 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self._check_room("agent resume", member)
         return await self._spawning.wake(member, await self._session(member), request)
 
-    def _owner_of(self, conversation: str) -> str | None:
-        """Return the handle of the open session that has a conversation, or is to begin with it."""
-        beginning = (
-            each.handle
-            for each in self._table.roster.open
-            if each.began_with == conversation
-            and each.fork_of is None
-            and not self._board.is_ready(each.id)
-        )
-        return self._board.owner_of(conversation) or next(beginning, None)
+    def _owner_of(self, conversation: str) -> Member | None:
+        """Return the session that has a conversation, or is to begin with it.
+
+        Of several it is the one that was opened first.
+        """
+        for each in self._table.roster.open:
+            begins = each.began_with if each.fork_of is None else None
+            has = self._board.conversation_of(each.id) or begins
+            if has == conversation and not self._board.has_closed(each.id):
+                return each
+        return None
 
     def _check_unowned(self, request: ContinueConversation) -> None:
         owner = None if request.fork else self._owner_of(request.conversation)
         if owner is not None:
             raise AlreadyExists(
                 f"agent launch: the conversation {request.conversation} is that of the "
-                f"session {owner!r}: send it a message, or continue a copy with --fork"
+                f"session {owner.handle!r}: send it a message, or continue a copy with --fork"
             )
 
     async def _session(self, member: Member) -> Ref[Any]:

@@ -82,7 +82,7 @@ class SessionUrls(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Programs:
     """The agent programs of a daemon, by the profiles of its configuration.
 
@@ -90,9 +90,9 @@ class Programs:
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
     their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
     ``asked`` are their questions to the person, ``edited`` the files that they have changed.
-    ``trusted`` returns the digests of the directories
-    whose settings agents may use, and ``trust`` stores more of them; both block, and raise
-    ``OSError``.
+    ``owner_of`` returns the open session that has a conversation. ``trusted`` returns the digests
+    of the directories whose settings agents may use, and ``trust`` stores more of them; both
+    block, and raise ``OSError``.
     """
 
     configuration: Configuration
@@ -116,6 +116,7 @@ class Programs:
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     trusted: Callable[[], Collection[str]] = tuple
     trust: Callable[[Sequence[str]], None] = lambda digests: None
+    owner_of: Callable[[str], Member | None] = lambda conversation: None
     _keys: frozenset[str] = attrs.field(init=False, repr=False)
 
     @_keys.default
@@ -293,11 +294,16 @@ class Programs:
 
         Because another process has it open: Claude Code itself guards nothing, so what one of the
         two says would be lost, and Codex refuses the second, for which a fresh conversation would
-        be begun. The session's own processes are gone when this is asked. Or because the agent
-        would ask nobody in it.
+        be begun. The session's own processes are gone when this is asked. Or because another
+        session continued it while this one was closed, or the agent would ask nobody in it.
         """
         files, name = self.files_of(profile), self.names.shown(member.address)
         then = f"and then continue with agent restart {name}"
+        owner = None if is_fork else self.owner_of(conversation)
+        if owner is not None and owner.id != member.id:
+            raise AlreadyExists(
+                f"its conversation is that of the session {owner.handle!r}: close that, {then}"
+            )
         holder = None
         if not is_fork:
             holder = (await in_thread_or_here(files.holders) or {}).get(conversation)

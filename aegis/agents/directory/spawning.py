@@ -321,7 +321,7 @@ class Spawning:
         return await self._open(member, profile, None, request, check=check)
 
     async def conversations(
-        self, owner_of: Callable[[str], str | None], request: ListConversations
+        self, owner_of: Callable[[str], Member | None], request: ListConversations
     ) -> ConversationList:
         """Return the conversations in a directory. Raises ``AegisError``.
 
@@ -337,7 +337,7 @@ class Spawning:
                 at=moment_text(each.at),
                 begins=each.begins,
                 branch=each.branch,
-                holder=each.holder if owner is None else f"session {owner}",
+                holder=each.holder if owner is None else f"session {owner.handle}",
             )
             for each in found
             for owner in [owner_of(each.id)]
