@@ -7,6 +7,7 @@ message until the session has acknowledged it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -17,7 +18,7 @@ from actors import ActorError, Ref, Request, System, describe
 from aegis.agents.drivers.images import images_named
 from aegis.agents.sessions.steps import Incoming, Notified, Notify
 from aegis.clock import utc_now
-from aegis.errors import AegisError
+from aegis.errors import AegisError, InvalidRequest
 from aegis.protocol.feeds import FollowInbox, InboxPlace
 from aegis.protocol.inboxes import (
     COMMAND_ID,
@@ -133,7 +134,9 @@ class Mail:
             await self._owner.ref.send(News(tuple(news.messages)))
 
     async def _mark(self, message: str) -> None:
-        await self._ask(self._handle, ReadInbox(from_handle=self._handle, after=message, limit=1))
+        request = ReadInbox(from_handle=self._handle, after=message, limit=1)
+        with suppress(InvalidRequest):  # the inbox has lost its ledger, and so the message
+            await self._ask(self._handle, request, passed=InvalidRequest)
 
     async def _deliver(self, notification: Notify) -> None:
         handle = self._address_of(notification.handle)
@@ -150,13 +153,17 @@ class Mail:
         )
         self._owner.ref.tell(Notified(notification.id))
 
-    async def _ask(self, handle: str, request: Request[T]) -> T:
-        """Return the inbox's answer; ask again as long as there is none."""
+    async def _ask(
+        self, handle: str, request: Request[T], passed: type[AegisError] | tuple[()] = ()
+    ) -> T:
+        """Return the inbox's answer; ask again as long as there is none. Raises ``passed``."""
         while True:
             inbox = self._inbox(handle)
             try:
                 if inbox is not None:
                     return await inbox.send_request(request).wait()
+            except passed:
+                raise
             except (ActorError, AegisError) as error:
                 log.warning("inbox did not answer", handle=self._handle, why=describe(error))
             await trio.sleep(AGAIN_S)
