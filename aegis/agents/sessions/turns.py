@@ -217,8 +217,8 @@ class Reports:
 class WaitingMessages:
     """The waiting messages, oldest first.
 
-    None is left out, whatever their number: the next acknowledgement would mark it as read. The
-    inbox limits what is unread.
+    Their number has no limit but that of the inbox: one that was left out would be marked as read
+    with the next acknowledgement.
     """
 
     def __init__(self) -> None:
