@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 on_both = pytest.mark.parametrize("form", [DESK, PHONE], ids=["desk", "phone"])
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 COPIED = "navigator.clipboard.readText()"
+LONG_WORDS = "for each in a a. /a a/ _; do printf '%.0s'$each $(seq 3000); echo; done"
 FOLLOWED = """() => { window.followed = []; addEventListener('open-place', event => {
   event.preventDefault();
   followed.push(event.detail);
@@ -453,7 +454,9 @@ def test_places_in_files_open_in_the_editor(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, tmp_path: Path
 ) -> None:
     terminal = new_terminal(cwd=str(tmp_path))
+    terminal.run(LONG_WORDS)
     terminal.run("echo 'src/cart.py:12:3: error'; echo '  File \"/srv/a b.py\", line 7'")
+    terminal.run("echo 'https://host/x.py:3 ~/x.go:7 (../z.c(3,4)) /srv/Makefile:5'")
     window = opened_at(browser, daemon, terminal.name)
     choose(window, terminal.name, "History")
     history = window.page.get_by_role("region", name="History of")
@@ -467,6 +470,8 @@ def test_places_in_files_open_in_the_editor(
     window.wait("() => globalThis.app?.current?.cursor != null")
     window.page.evaluate(FOLLOWED)
     choose(window, terminal.name, "History")
+    places = history.locator(".entry").last.locator("pre button")
+    expect(places).to_have_text(["~/x.go:7", "../z.c(3,4", "/srv/Makefile:5"])
     history.get_by_role("button", name="src/cart.py:12:3").last.click()
     history.get_by_role("button", name="/srv/a b.py").last.click()
     wanted = [f"x-editor://open{tmp_path}/src/cart.py#12.3", "x-editor://open/srv/a%20b.py#7.1"]

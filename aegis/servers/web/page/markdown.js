@@ -30,12 +30,15 @@ const TAGS = { h1: 'h3', h2: 'h4', h3: 'h5', h4: 'h6', h5: 'h6', h6: 'h6' };
 const PLAIN = new Set(['p', 'ul', 'ol', 'li', 'blockquote', 'thead', 'tbody', 'tr', 'th', 'td',
   'em', 'strong', 's']);
 const DIRECTED = new Set(['p', 'li', 'blockquote', 'th', 'td', 'h3', 'h4', 'h5', 'h6']);
+// The patterns of highlight.js need the square of the length of a word, or of a gap.
+const LONG_WORD = /(?<!\S)\S{1000}|(?<!\s)\s{1000}/;
 const TASK = /^\[([ xX])\] /;
 
 /** Return code as nodes with colours, or as it is: a very long one, or of an unknown language. */
 export function coloured(code, name) {
   const language = ALIASES[name] ?? name;
-  if (!language || !hljs.getLanguage(language) || code.length > MOST_COLOURED) return code;
+  if (!language || !hljs.getLanguage(language) || code.length > MOST_COLOURED
+    || LONG_WORD.test(code)) return code;
   const walk = node => typeof node === 'string' ? node
     : h('span', node.scope ? { class: `hl-${node.scope.split('.')[0].replace(/\W/g, '')}` } : null,
       node.children.map(walk));

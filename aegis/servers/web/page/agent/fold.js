@@ -30,6 +30,8 @@ import { plainIn } from '../plain.js';
 const CHUNK = 50;
 const HEADER = /^> from (\S+)(?: · task#(\S+))?(?: · (ok|error))? · (\d\S+)$/gm;
 const IMAGE = /^\[image: (\w+), (\d+) x (\d+), ([\d,]+) bytes(?:: (.+))?\]$/gm;
+// The newlines at the end. Each run of newlines is looked at once, not from each of its places.
+const LAST = /(?<!\n)\n+$/;
 export const READS = new Set(['read', 'search', 'fetch']);
 
 /** Split the text of a turn into its messages; `before` is what the daemon added itself. */
@@ -38,7 +40,7 @@ export function messagesIn(text) {
   const before = (found.length ? text.slice(0, found[0].index) : text).trim();
   const messages = found.map((head, index) => {
     const end = found[index + 1]?.index ?? text.length;
-    const body = text.slice(head.index + head[0].length, end).replace(/^\n+|\n+$/g, '');
+    const body = text.slice(head.index + head[0].length, end).replace(/^\n+/, '').replace(LAST, '');
     // The daemon marks each line that looks like a header: here the caption says who wrote it.
     return { who: head[1], task: head[2], status: head[3], at: head[4],
       text: body.replace(/^\| (?=\s*>)/gm, '') };
@@ -50,7 +52,7 @@ export function messagesIn(text) {
 export function imagesIn(text) {
   const images = [...text.matchAll(IMAGE)].map(([, type, width, height, bytes, path]) =>
     ({ type, width: +width, height: +height, bytes, path }));
-  return { text: images.length ? text.replace(IMAGE, '').replace(/\n+$/, '') : text, images };
+  return { text: images.length ? text.replace(IMAGE, '').replace(LAST, '') : text, images };
 }
 
 /** The words of a tool's name that people read. `mcp__aegis__term_run` is ours: "term run". */

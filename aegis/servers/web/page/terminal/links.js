@@ -2,27 +2,25 @@
 import { settings } from '../place.js';
 import { say } from '../overlay.js';
 
-const FILE = String.raw`(?:~|\.{1,2})?(?:\/?[\w@%+.\-]+)*\/?[\w@%+\-]*\.?[\w@%+\-]+`;
-const PLACES = [
-  /File "([^"]+)", line (\d+)()/g, // Python
-  new RegExp(String.raw`(${FILE}\.\w{1,8})[:(](\d{1,7})(?:[:,](\d{1,5}))?`, 'g'),
-  /((?:\/[\w@%+.\-]+)+)[:(](\d{1,7})(?:[:,](\d{1,5}))?/g,
-];
+const MOST_WRAPPED = 20;
+// A path begins only behind another character, and its parts have no pattern of their own: else a
+// long word is tried from each of its letters, or in each of its partitions, which freezes the page.
+const PART = String.raw`[~\w@%+.\-\/]`;
+const PLACES = new RegExp([
+  String.raw`(?<!\w)\w+:\/\/\S*`, // an address of the web, which is no place in a file
+  String.raw`File "([^"]+)", line (\d+)`, // Python
+  String.raw`(?<!${PART})(\/${PART}+|${PART}+\.\w{1,8})[:(](\d{1,7})(?:[:,](\d{1,5}))?`,
+].join('|'), 'g');
 
 /** @returns {{at: number, length: number, file: string, line: number, column: number}[]} */
 export function placesIn(text) {
   const found = [];
-  for (const pattern of PLACES) {
-    for (const match of text.matchAll(pattern)) {
-      const [whole, file, line, column] = match;
-      const before = text.slice(0, match.index);
-      if (/\w+:\/\/\S*$/.test(before + file) || found.some(each => each.at <= match.index
-        && match.index < each.at + each.length)) continue;
-      found.push({
-        at: match.index, length: whole.length, file,
-        line: Number(line), column: Number(column) || 1,
-      });
-    }
+  for (const match of text.matchAll(PLACES)) {
+    const [{ length }, quoted, its, path, line, column] = match, file = quoted ?? path;
+    if (file === undefined) continue;
+    found.push({
+      at: match.index, length, file, line: Number(its ?? line), column: Number(column) || 1,
+    });
   }
   return found;
 }
@@ -66,9 +64,10 @@ export function linkPlaces(term, directoryAt) {
   return term.registerLinkProvider({
     provideLinks(number, done) {
       const { active } = term.buffer;
+      const isWrapped = line => line > 0 && active.getLine(line)?.isWrapped;
       let first = number - 1, last = number - 1;
-      while (first > 0 && active.getLine(first)?.isWrapped) first--;
-      while (active.getLine(last + 1)?.isWrapped && last - first < 20) last++;
+      while (isWrapped(first) && number - first <= MOST_WRAPPED) first--;
+      while (isWrapped(last + 1) && last - number < MOST_WRAPPED) last++;
       let text = '';
       for (let each = first; each <= last; each++) {
         text += active.getLine(each)?.translateToString(false) ?? '';
