@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+from aegis.state.registration import claim_state
+from aegis.terminals.remote.nodes import NodeMap, encode_nodes
+from tests.aegis.terminals.remote.test_nodes import SINCE, info
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import DaemonProcess
 from tests.web.browser import (
@@ -407,13 +410,18 @@ def wire(daemon: DaemonProcess) -> Iterator[Wire]:
         yield made
 
 
+def through(wire: Wire, daemon: DaemonProcess, browser: Browser) -> Window:
+    url = re.sub(r":\d+/", f":{wire.port}/", address(daemon), count=1)
+    window = open_window(browser, url)
+    window.wait_live()
+    return window
+
+
 def test_commands_of_the_time_without_a_connection_are_listed_with_their_ends(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, wire: Wire
 ) -> None:
     name = new_terminal().name
-    url = re.sub(r":\d+/", f":{wire.port}/", address(daemon), count=1)
-    window = open_window(browser, url)
-    window.wait_live()
+    window = through(wire, daemon, browser)
     window.open_terminal(name)
     started = daemon.call("term_run", name=name, cmd="read line", until="started")["seq"]
     window.page.wait_for_selector(".block.runs")
@@ -430,6 +438,59 @@ def test_commands_of_the_time_without_a_connection_are_listed_with_their_ends(
     window.wait_until(lambda: window.page.evaluate(NUMBERS) == wanted, "each command has a row")
     expect(window.page.locator(".block").first).to_contain_text("exit 1")
     expect(window.page.locator(".block.runs")).to_have_count(0)
+    window.check()
+
+
+def test_a_terminal_that_was_closed_meanwhile_is_live_again_once_it_is_opened(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, wire: Wire
+) -> None:
+    terminal = new_terminal()
+    name = terminal.name
+    terminal.run("true")
+    window = through(wire, daemon, browser)
+    window.open_terminal(name)
+    wire.cut(refuse=True)
+    window.page.wait_for_selector("#link.down")
+    daemon.call("term_close", name=name)
+    wire.mend()
+    window.wait_live()
+    expect(window.page.get_by_text("This terminal is closed.")).to_be_visible()
+    wire.cut(refuse=True)
+    window.page.wait_for_selector("#link.down")
+    daemon.call("term_spawn", name=name)
+    wire.mend()
+    window.wait_typing()
+    wire.cut(refuse=True)
+    window.page.wait_for_selector("#link.down")
+    daemon.call("term_close", name=name)
+    # The page connects, and the terminal is opened again before the page knows that it was closed.
+    wire.mend()
+    window.wait_live()
+    daemon.call("term_spawn", name=name)
+    window.wait_typing()
+    window.type("echo again-$((1+1))\r")
+    window.wait_text("again-2")
+    window.check()
+
+
+def test_a_terminal_on_a_host_that_is_away_says_so(
+    own_daemon: DaemonProcess, browser: Browser
+) -> None:
+    nodes = NodeMap()
+    nodes.opened("gpu1", info("train"))
+    nodes.lost("gpu1", SINCE)
+    seal = claim_state(own_daemon.state).of(str(own_daemon.state.nodes))
+    own_daemon.state.nodes.write_bytes(encode_nodes(nodes, seal))
+    own_daemon.state.nodes.chmod(0o600)
+    own_daemon.start()
+    window = log_in(browser, own_daemon)
+    window.go("/t/train")
+    expect(window.page.get_by_text("The host gpu1 cannot be reached.")).to_be_visible()
+    own_daemon.cli("node", "forget", "gpu1")
+    own_daemon.call("term_spawn", name="train")
+    window.wait_typing()
+    window.type("echo here-$((1+1))\r")
+    window.wait_text("here-2")
     window.check()
 
 

@@ -5,6 +5,7 @@ const PING_MS = 15000;
 const PONG_MS = 6000;
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 4000;
+const AGAIN_MS = 2000;
 const LONGEST_KEYS = 65536;
 export const CREDIT = 1 << 20;
 
@@ -269,11 +270,20 @@ export class Stream {
   }
 
   refused(frame) {
-    if (frame.code !== 'unavailable') {
+    if (frame.code === 'unavailable') this.openSoon();
+    else {
       this.isOver = true;
       this.forget();
     }
     this.handler.ended?.({ ...frame, message: frame.message && inWords(frame.message) });
+  }
+
+  /** Open the stream again: its subject cannot be reached now, or will be opened again. */
+  openSoon() {
+    const { id } = this;
+    this.lost();
+    // A new connection opens it by itself, with another id.
+    setTimeout(() => { if (this.id === id && this.link.state === 'up') this.open(); }, AGAIN_MS);
   }
 
   bytes(cursor, data) {

@@ -174,13 +174,18 @@ export class Session {
   ended(frame) {
     // A daemon that was killed had stored less than this page was sent.
     if (frame.code === 'invalid_request' && this.cursor !== null) {
-      this.cursor = null; this.follow();
+      this.cursor = null; this.marks.clear(); this.follow();
       return;
     }
     if (frame.code === 'unavailable') {
-      // The daemon stops (then this is opened again), or has refused to open a closed terminal.
-      if (frame.type !== 'error' || terminals.peek().has(this.name)) return;
-      this.stream.isOver = true; this.stream.forget();
+      const info = terminals.peek().get(this.name);
+      // The daemon stops, the shell has failed, or its host is away: the stream is opened again.
+      if (frame.type !== 'error' || info) {
+        if (info) this.show({ state: info.state, needs: null });
+        return;
+      }
+      // It is closed. A link hears of no terminal: its stream is opened until one is there.
+      if (!isReadOnly.value) { this.stream.isOver = true; this.stream.forget(); }
     }
     const isClosed = ['closed', 'not_found', 'unavailable'].includes(frame.code);
     this.show({ state: 'closed', needs: null, end: isClosed ? '' : frame.message ?? '' });

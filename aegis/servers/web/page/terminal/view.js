@@ -79,7 +79,7 @@ export function TerminalPage({ id, where, params, onClose }) {
     };
   }, [session]);
   useEffect(() => { if (isActive) globalThis.app.current = session; }, [session, isActive]);
-  useEffect(() => { if (info) session.again(); }, [Boolean(info)]);
+  useEffect(() => { if (info) session.again(); }, [info?.started_at]);
 
   const jump = record => { if (!session.jump(record.seq)) showHistory(record); };
   const showHistory = record => { setQuery(NOTHING); setHistory(record?.seq ?? 'end'); };
