@@ -1,6 +1,5 @@
 // Everything that ever ran in a terminal, as text: read backwards, and searched as a whole.
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
-import { say } from '../overlay.js';
 import { call, isReadOnly } from '../store.js';
 import { Button, Empty, State, Time, bytes, seconds } from '../ui.js';
 import { copyOutput, runAgain } from './commands.js';
@@ -16,9 +15,11 @@ const PAGE = 30, NEAR = 6, MOST_LINES = 200, LINKED = 30000;
  */
 export function History({ session, query, seq, found, stepper, onClose }) {
   const { name, ledger } = session, box = useRef(null), isEnd = useRef(seq === null);
-  /** Records with output, the oldest first; `isAll`: none is before, `later`: some are behind. */
+  /** Records with output, the oldest first; `isAll`: none is before, `later`: some are behind;
+   * `why`: what could not be read; `searched`: the pattern for which everything was read. */
   const [state, setState] = useState({
-    records: [], isAll: false, isBusy: false, later: false, isPlaced: false, oldest: 0,
+    records: [], isAll: false, isBusy: false, later: false, isPlaced: false, oldest: 0, why: '',
+    searched: '',
   });
   const latest = useRef(state), top = useRef(null), reading = useRef(null);
   const put = change => {
@@ -29,7 +30,7 @@ export function History({ session, query, seq, found, stepper, onClose }) {
   const read = () => reading.current ??= (async () => {
     const { records } = latest.current, first = records[0]?.seq;
     const before = first ?? (seq === null ? undefined : seq + NEAR);
-    put({ isBusy: true });
+    put({ isBusy: true, why: '' });
     try {
       const args = { name, last_n: PAGE, ...before === undefined ? {} : { before_seq: before } };
       const reply = await call('term_read', args);
@@ -41,7 +42,10 @@ export function History({ session, query, seq, found, stepper, onClose }) {
         oldest: reply.oldest_kept ?? 0,
         ...records.length ? {} : { later: last < newest },
       });
-    } catch (error) { if (error.code !== 'lost') say(error); put({ isAll: true }); } finally {
+    } catch (error) {
+      // A terminal of which nothing is stored has no history.
+      put(error.code === 'not_found' ? { isAll: true } : { why: error.message });
+    } finally {
       reading.current = null; put({ isBusy: false });
     }
   })();
@@ -64,22 +68,27 @@ export function History({ session, query, seq, found, stepper, onClose }) {
   }, [state.records]);
 
   const pattern = patternOf(query), source = String(pattern);
+  const [turn, setTurn] = useState(0);
   // A search reads on to the beginning, with the outputs that a record has no room for.
   useEffect(() => {
     if (!pattern) { found.value = null; return undefined; }
     let isOver = false;
+    put({ why: '' });
     (async () => {
-      while (!isOver && !latest.current.isAll) await read();
+      while (!isOver && !latest.current.isAll && !latest.current.why) await read();
       for (const each of latest.current.records) {
-        if (isOver) return;
+        if (isOver || latest.current.why) return;
         if (each.truncated && !each.whole) {
-          try { each.whole = (await ledger.output(each)).text; } catch { each.whole = each.stdout; }
+          try { each.whole = (await ledger.output(each)).text; } catch (error) {
+            put({ why: error.message });
+          }
           put({ records: [...latest.current.records] });
         }
       }
+      if (!isOver && !latest.current.why) put({ searched: source });
     })();
     return () => { isOver = true; };
-  }, [source]);
+  }, [source, turn]);
 
   const hits = pattern ? state.records.map(each => [each, hitsIn(each, pattern)])
     .filter(([, each]) => each.total > 0) : null;
@@ -90,7 +99,8 @@ export function History({ session, query, seq, found, stepper, onClose }) {
     if (!pattern) return;
     const oldest = state.records.find(each => each.started_at)?.started_at;
     const where = hits.length ? `in ${plural(hits.length, 'command')}` : '';
-    const note = state.isAll ? where : `${where}, back to ${oldest?.slice(0, 10) ?? 'now'} so far`;
+    const reach = state.isAll ? 'so far' : `back to ${oldest?.slice(0, 10) ?? 'now'} so far`;
+    const note = [where, state.searched !== source && reach].filter(Boolean).join(', ');
     found.value = { index: at, total, note };
   });
   stepper.current = by => {
@@ -110,15 +120,19 @@ export function History({ session, query, seq, found, stepper, onClose }) {
   const isNone = !state.records.length && state.isAll;
   return html`<section class="history" aria-label="History of ${name}" ref=${box} tabindex="0"
       onScroll=${scroll} onKeyDown=${event => event.key === 'Escape' && onClose()}>
-    <div class="history-top">${state.isBusy ? html`<span class="note">Reading…</span>`
-      : !state.isAll ? html`<${Button} small onClick=${read}>Earlier<//>`
+    <div class="history-top">${state.why && html`<p class="why" role="alert"
+        dir="auto">Not all could be read. ${state.why}</p>`}
+      ${state.isBusy ? html`<span class="note">Reading…</span>`
+      : !state.isAll || state.why ? html`<${Button} small
+        onClick=${() => pattern ? setTurn(turn + 1) : read()}>${state.isAll ? 'Try again'
+          : 'Earlier'}<//>`
         : !isNone && html`<span class="note">${state.oldest > 0
           ? 'What was before is no longer kept.' : 'The beginning.'}</span>`}</div>
     ${isNone && html`<${Empty} title="No command has ended here yet." />`}
     ${(hits ?? state.records.map(each => [each, null])).map(([record, each]) => html`<${Entry}
       key=${record.seq} ...${{ session, record }} hits=${each}
       replace=${() => put({ records: [...latest.current.records] })} />`)}
-    ${pattern && !isNone && total === 0 && state.isAll && html`<${Empty}
+    ${pattern && !isNone && total === 0 && state.searched === source && html`<${Empty}
       title="Nothing in the whole history." />`}
     ${state.later && html`<div class="history-top"><${Button} small onClick=${readLater}>
       Later<//></div>`}</section>`;
