@@ -128,8 +128,12 @@ def test_a_command_is_run_from_the_line_and_typed_raw(
     line.press("Enter")
     window.wait_text("from-line-2")
     expect(line).to_have_value("")
-    line.press("ArrowUp")
-    expect(line).to_have_value("echo from-line-$((1+1))")
+    line.fill("half-typed")
+    for key, shown in (("ArrowDown", "half-typed"), ("ArrowUp", "echo from-line-$((1+1))")):
+        line.press(key)
+        expect(line).to_have_value(shown)
+    line.press("ArrowDown")
+    expect(line).to_have_value("half-typed")
     line.fill("sleep 1000")
     window.page.get_by_role("button", name="Run", exact=True).click()
     until(lambda: (info(daemon, name) or {})["state"] == "running", "it runs")
@@ -283,6 +287,95 @@ def test_a_whole_output_is_copied_and_a_command_is_run_again(
     listed.get_by_role("button", name="Run again").click()
     until(lambda: commands(daemon, terminal.name) == ["seq 30000", "false", "false"], "run again")
     expect(listed.get_by_role("listitem").filter(has_text="false")).not_to_have_count(0)
+    window.check()
+
+
+def test_a_long_command_is_shown_and_run_again_as_a_whole(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    window = opened_at(browser, daemon, terminal.name)
+    expect(window.page.get_by_text("No command has run here yet.")).to_be_visible()
+    command = f": {'x' * 5000}; echo end-$((1+1))"
+    daemon.call("term_run", name=terminal.name, cmd=command)
+    window.wait_text("end-2")
+    listed = show_commands(window, terminal.name)
+    listed.locator(".cmd").click()
+    expect(listed.locator(".whole")).to_have_text(command)
+    listed.get_by_role("button", name="Run again").click()
+    until(lambda: commands(daemon, terminal.name) == [command, command], "run again")
+    window.page.get_by_label("Run a command").press("ArrowUp")
+    expect(window.page.get_by_label("Run a command")).to_have_value(command)
+    window.check()
+
+
+def test_commands_of_a_deleted_terminal_are_not_those_of_the_next_one_of_its_name(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    name = new_terminal().name
+
+    def begin_anew(*sent: str) -> None:
+        daemon.call("term_close", name=name, purge=True)
+        daemon.call("term_spawn", name=name)
+        for each in sent:
+            daemon.call("term_run", name=name, cmd=each)
+
+    for number in range(3):
+        daemon.call("term_run", name=name, cmd=f"echo deleted {number}")
+    window = opened_at(browser, daemon, name)
+    rows = window.page.locator(".block .cut")
+    expect(rows).to_have_count(3)
+    begin_anew("echo kept")
+    expect(rows).to_have_text(["echo kept"])
+    window.page.evaluate("app.link.hold()")
+    begin_anew("echo next 0", "echo next 1")
+    window.page.evaluate("app.link.resume()")
+    expect(rows).to_have_text(["echo next 1", "echo next 0"])
+    window.wait_text("next 1")
+    assert "kept" not in window.text()
+    window.go("/home")
+    window.wait("app.current === null")
+    begin_anew("echo last")
+    window.open_terminal(name)
+    expect(rows).to_have_text(["echo last"])
+    expect(window.page.get_by_text("while you were away")).to_have_count(0)
+    window.go("/home")
+    window.wait("app.current === null")
+    daemon.call("term_run", name=name, cmd="echo away")
+    window.open_terminal(name)
+    expect(window.page.get_by_text("1 command while you were away").first).to_be_visible()
+    window.check()
+
+
+def test_a_history_that_cannot_be_read_is_not_said_to_be_all(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    terminal.run("echo needle; seq 30000")
+    for number in range(40):
+        terminal.run(f"seq {number} 50")
+    window = opened_at(browser, daemon, terminal.name)
+    choose(window, terminal.name, "History")
+    history = window.page.get_by_role("region", name=f"History of {terminal.name}")
+    expect(history.locator(".entry")).to_have_count(30)
+    window.page.evaluate("app.link.hold()")
+    history.get_by_role("button", name="Earlier").click()
+    expect(history.get_by_role("alert")).to_contain_text("Not all could be read.")
+    choose(window, terminal.name, "Find in output")
+    bar = window.page.get_by_role("search", name="Find in output")
+    bar.get_by_label("Find in output").fill("needle")
+    expect(bar.get_by_role("status")).to_contain_text("so far")
+    expect(history.get_by_role("alert")).to_be_visible()
+    expect(history).not_to_contain_text("Nothing in the whole history.")
+    window.page.evaluate("app.link.resume()")
+    window.wait_live()
+    history.get_by_role("button", name="Earlier").click()
+    expect(bar.get_by_role("status")).to_have_text("2 in 1 command")
+    expect(history.get_by_role("alert")).to_have_count(0)
+    bar.get_by_label("Find in output").fill("absent")
+    expect(history).to_contain_text("Nothing in the whole history.")
+    bar.get_by_role("button", name="Close the search").click()
+    expect(history).to_contain_text("The beginning.")
     window.check()
 
 

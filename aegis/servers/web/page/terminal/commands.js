@@ -4,7 +4,7 @@ import { say } from '../overlay.js';
 import { isReadOnly, terminals } from '../store.js';
 import { Exact } from '../text.js';
 import { Button, Empty, State, Time, bytes, copy, seconds } from '../ui.js';
-import { endOf, isFailed, isOpen, plural, textOf } from './records.js';
+import { endOf, isFailed, isOpen, plural, textOf, wholeOf } from './records.js';
 import { run } from './run.js';
 
 const CHUNK = 25, LONGEST = 400;
@@ -13,8 +13,9 @@ const kindOf = record => isOpen(record) ? (record.needs_input ? 'asks' : 'works'
 
 /** Run a command again: its text as it was. */
 export async function runAgain(session, record) {
-  if (!record.cmd) throw new Error('Its text is not known, so it cannot be run again.');
-  await run(session.name, record.cmd);
+  const cmd = wholeOf(record) ?? wholeOf(await session.ledger.full(record.seq, false) ?? record);
+  if (!cmd) throw new Error('Its whole text is not known, so it cannot be run again.');
+  await run(session.name, cmd);
 }
 
 /** Copy the whole output of a command, however long it is. */

@@ -4,7 +4,7 @@ import { say } from '../overlay.js';
 
 const MOST_WRAPPED = 20;
 // A path begins only behind another character, and its parts have no pattern of their own: else a
-// long word is tried from each of its letters, or in each of its partitions, which freezes the page.
+// long word is tried from each of its letters, or in each of its partitions: the page freezes.
 const PART = String.raw`[~\w@%+.\-\/]`;
 const PLACES = new RegExp([
   String.raw`(?<!\w)\w+:\/\/\S*`, // an address of the web, which is no place in a file

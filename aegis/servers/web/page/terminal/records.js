@@ -7,6 +7,7 @@ import { say } from '../overlay.js';
 import { count } from '../time.js';
 
 const PAGE = 50, MOST_PAGES = 20, LOOK_MS = 300, CHUNK = 1 << 20, MOST_SEEN = 200;
+const MOST_CMD_CHARS = 4096;
 
 /** Whether a command still runs. */
 export const isOpen = record => !record.end && record.exit === null;
@@ -15,6 +16,11 @@ export const isFailed = record => !isOpen(record) && record.exit !== 0;
 /** The text of a command, or why it is not known. */
 export const textOf = record =>
   record.cmd ?? `(${record.cmd_reason || 'typed; its text is not known'})`;
+/** Whether only the beginning of the text is known: an event has no more of a long one. */
+const isCut = record => 'name' in record && record.cmd?.length >= MOST_CMD_CHARS
+  && record.cmd.endsWith('…');
+/** The whole text of a command; null if it is not known. */
+export const wholeOf = record => isCut(record) ? null : record.cmd;
 /** How a command ended, in a word. */
 export const endOf = record => isOpen(record) ? 'runs'
   : record.exit === null ? ENDS[record.end] ?? record.end
@@ -31,9 +37,12 @@ export const plural = (number, word) => `${count(number)} ${word}${number === 1 
 const failed = error => { if (!['lost', 'not_found'].includes(error.code)) say(error); };
 
 export class Records {
-  /** `onRecord(record)` is called for each one that is new or has changed. */
-  constructor(name, onRecord) {
-    this.name = name; this.onRecord = onRecord; this.isOver = false;
+  /**
+   * `onRecord(record)` is called for each one that is new or has changed, `onForget()` when the
+   * known ones are those of a deleted terminal.
+   */
+  constructor(name, onRecord, onForget) {
+    this.name = name; this.onRecord = onRecord; this.onForget = onForget; this.isOver = false;
     /** @type {Map<number, any>} */
     this.bySeq = new Map();
     this.starts = new Map();
@@ -66,10 +75,18 @@ export class Records {
   /** Read the newest records, and those between them and the known ones: some may be missed. */
   async read() {
     const open = [...this.bySeq.values()].filter(isOpen).map(each => each.seq);
-    const known = Math.min(...open, Math.max(...this.bySeq.keys()) + 1);
+    const newest = Math.max(...this.bySeq.keys()), known = Math.min(...open, newest);
     try {
       for (let pages = MOST_PAGES, before; pages && !this.isOver; pages--) {
         const reply = await this.page(before);
+        const last = before === undefined
+          ? reply.running?.seq ?? reply.result.at(-1)?.seq ?? -1 : Infinity;
+        if (this.seen !== null && this.seen > last) this.unsee();
+        if (newest > last || reply.result.some(each => this.isOther(each))) {
+          this.forget();
+          await this.read();
+          return;
+        }
         this.took(reply);
         this.isRead = true;
         if (reply.result.length < PAGE && !reply.more) this.isAll.value = true;
@@ -77,6 +94,16 @@ export class Records {
         if (!(before > known)) return;
       }
     } catch (error) { failed(error); }
+  }
+
+  /** Whether a command of this number is known that began at another time. */
+  isOther({ seq, started_at: at }) { return (this.bySeq.get(seq)?.started_at ?? at) !== at; }
+
+  /** Forget all: the terminal was deleted, and one of its name opened, whose numbers begin at 0. */
+  forget() {
+    this.bySeq.clear(); this.starts.clear();
+    this.isAll.value = false;
+    this.onForget();
   }
 
   page(before) {
@@ -120,6 +147,7 @@ export class Records {
     for (const record of running ? [...result, running] : result) {
       this.bySeq.set(record.seq, record); this.starts.set(record.raw_start, record);
       this.onRecord(record);
+      if (isCut(record) && !isOpen(record)) this.complete(record);
     }
     // Once a frame: a script may run hundreds of commands a second.
     this.drawing ??= setTimeout(() => { this.drawing = null; this.draw(); }, this.isRead ? 16 : 0);
@@ -130,10 +158,19 @@ export class Records {
     if (document.visibilityState === 'visible') this.see();
   }
 
-  /** Return a record with its output. */
-  async full(seq) {
-    const { result } = await call('term_read', { name: this.name, since_seq: seq - 1 });
-    return result.find(each => each.seq === seq) ?? null;
+  /** Return a record, with its output or without it; null if there is none yet. */
+  async full(seq, output = true) {
+    const asked = { name: this.name, before_seq: seq + 1, last_n: 1, output };
+    const { result: [found] } = await call('term_read', asked);
+    return found?.seq === seq ? found : null;
+  }
+
+  /** Read the record of a command that ended: its event had the beginning of its text. */
+  async complete({ seq }) {
+    try {
+      const record = await this.full(seq, false);
+      if (record) this.took({ result: [record] });
+    } catch (error) { failed(error); }
   }
 
   /** Return the whole output of a command: that which a record has no room for is read in pages. */
@@ -169,6 +206,13 @@ export class Records {
     if (before >= newest) return;
     const kept = Object.entries(rest).slice(-MOST_SEEN + 1);
     write(Object.fromEntries([...kept, [this.name, newest]]));
+  }
+
+  /** What was seen was of a terminal that was deleted. */
+  unsee() {
+    const { [this.name]: _, ...rest } = read();
+    write(rest);
+    this.seenUntil.value = null;
   }
 
   /** Begin to count anew: the person leaves now. */

@@ -3,6 +3,7 @@ import { draft } from '../drafts.js';
 import { html, useEffect, useRef, useState } from '../lib.js';
 import { call } from '../store.js';
 import { Button } from '../ui.js';
+import { wholeOf } from './records.js';
 
 const MOST_ROWS = 8;
 
@@ -22,7 +23,7 @@ export function RunLine({ session }) {
 
 function Run({ session }) {
   const { name, ledger } = session, text = draft(`run:${name}`), [why, setWhy] = useState('');
-  const at = useRef(-1), sending = useRef(null);
+  const at = useRef(-1), typed = useRef(''), sending = useRef(null);
   const send = async () => {
     const cmd = text.value ?? '';
     if (!cmd.trim() || sending.current === cmd) return;
@@ -36,20 +37,25 @@ function Run({ session }) {
       if (sending.current === cmd) sending.current = null;
     }
   };
-  /** Earlier commands, as a shell shows them. */
+  /** Earlier commands, as a shell shows them: what was typed is behind the newest. */
   const recall = by => {
-    const all = [...new Set(ledger.list.peek().map(each => each.cmd).filter(Boolean))];
-    at.current = Math.max(-1, Math.min(all.length - 1, at.current + by));
-    text.value = all[at.current] ?? '';
+    const all = [...new Set(ledger.list.peek().map(wholeOf).filter(Boolean))];
+    const next = Math.max(-1, Math.min(all.length - 1, at.current + by));
+    if (next === at.current) return;
+    if (at.current < 0) typed.current = text.value ?? '';
+    at.current = next;
+    text.value = all[next] ?? typed.current;
   };
   const key = event => {
     if (event.isComposing) return;
-    const isOneLine = !(text.value ?? '').includes('\n');
+    const { value, selectionStart, selectionEnd } = event.target;
+    const isFirst = !value.slice(0, selectionStart).includes('\n');
+    const isLast = !value.slice(selectionEnd).includes('\n');
     if (event.key === 'Enter' && !event.shiftKey) {
       event.preventDefault();
       if (!event.repeat) send();
-    } else if (event.key === 'ArrowUp' && isOneLine) { event.preventDefault(); recall(1); }
-    else if (event.key === 'ArrowDown' && isOneLine) { event.preventDefault(); recall(-1); }
+    } else if (event.key === 'ArrowUp' && isFirst) { event.preventDefault(); recall(1); }
+    else if (event.key === 'ArrowDown' && isLast) { event.preventDefault(); recall(-1); }
     else if (event.key === 'Escape') session.term?.focus();
   };
   const rows = Math.min(MOST_ROWS, (text.value ?? '').split('\n').length);

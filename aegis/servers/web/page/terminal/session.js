@@ -51,7 +51,7 @@ export class Session {
     this.chosen = signal(/** @type {number | null} */ (null));
     /** Sticky keys of the key bar. */
     this.held = signal({ ctrl: false, alt: false });
-    this.ledger = new Records(name, record => this.marks?.show(record));
+    this.ledger = new Records(name, record => this.marks?.show(record), () => this.forgotten());
     /** Resolves once the first screen is drawn. */
     this.drawn = new Promise(resolve => { this.isFirst = resolve; });
   }
@@ -196,6 +196,9 @@ export class Session {
     if (!this.term || !this.stream?.isOver || this.isOver) return;
     this.cursor = null; this.marks.clear(); this.follow(); this.ledger.onMissed();
   }
+
+  /** What the screen shows may be of the deleted terminal too. */
+  forgotten() { if (this.cursor !== null) this.redraw(); }
 
   redraw() { this.cursor = null; this.marks.clear(); this.stream.reopen(); }
 
