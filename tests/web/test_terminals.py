@@ -441,6 +441,27 @@ def test_commands_of_the_time_without_a_connection_are_listed_with_their_ends(
     window.check()
 
 
+def test_an_exit_code_is_not_shown_beside_the_command_before(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    terminal = new_terminal()
+    window = log_in(browser, daemon)
+    window.go("/terminals")
+    row = window.page.get_by_role("list", name="Terminals").locator("li", has_text=terminal.name)
+    expect(row).to_be_visible()
+    terminal.run("echo seen")
+    expect(row.locator("code")).to_have_text("echo seen")
+    expect(row).to_contain_text("exit 0")
+    window.page.evaluate("app.link.hold()")
+    terminal.run("(exit 7)")
+    window.page.evaluate("app.link.resume()")
+    expect(row).to_contain_text("exit 7")
+    expect(row.locator("code")).to_have_count(0)
+    terminal.run("(exit 8)")
+    expect(row.locator("code")).to_have_text("(exit 8)")
+    window.check()
+
+
 def test_a_terminal_that_was_closed_meanwhile_is_live_again_once_it_is_opened(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, wire: Wire
 ) -> None:

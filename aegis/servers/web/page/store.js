@@ -168,19 +168,23 @@ export async function readWorkspaces() {
 function onEvent(item) {
   const { terminals: here } = kept;
   if (item.terminals) {
-    here.map = new Map(item.terminals.map(each => [each.name, { last: here.map.get(each.name)?.last,
-      ...each }]));
+    here.map = new Map(item.terminals.map(each => [each.name, withLast(each)]));
     events.dispatchEvent(new Event('missed')); // commands may have begun and ended meanwhile
   } else if (item.event === 'terminal_closed') here.map.delete(item.terminal.name);
   else if (item.terminal) {
-    const { name } = item.terminal;
-    here.map.set(name, { last: here.map.get(name)?.last, ...item.terminal });
+    here.map.set(item.terminal.name, withLast(item.terminal));
   } else if (item.command) {
     onCommand(item);
     events.dispatchEvent(new CustomEvent('command', { detail: item }));
   }
   here.changed();
   lookAtWorkspaces();
+}
+
+/** A terminal with its last command, if that is the known one: others may have ended meanwhile. */
+function withLast(terminal) {
+  const { last } = kept.terminals.map.get(terminal.name) ?? {};
+  return last?.started_at === terminal.last_cmd_at ? { last, ...terminal } : terminal;
 }
 
 function onCommand({ event, command }) {
