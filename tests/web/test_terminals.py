@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 COUNT = "for i in $(seq 60); do echo line-$i; sleep 0.02; done"
 LINES = 3000
 COMMANDS = 60
+FORGED = "printf '\\033]133;C\\033\\\\'; echo forged"
 PLACES = """() => [...app.current.blocks].filter(([, marker]) => marker.chip)
 .map(([start, marker]) => [app.current.starts.get(start).cmd,
 app.current.term.buffer.normal.getLine(marker.line).translateToString(true)])"""
@@ -86,19 +87,40 @@ def test_two_browsers_share_a_terminal_and_one_owns_its_size(
     two.check()
 
 
+def wait_placed(window: Window, commands: list[str]) -> None:
+    """Wait until each command has its mark, beside its line."""
+
+    def are_placed() -> bool:
+        places = window.page.evaluate(PLACES)
+        named = sorted(cmd for cmd, _ in places)
+        return named == sorted(commands) and all(shown.endswith(cmd) for cmd, shown in places)
+
+    window.wait_until(are_placed, "a mark at each command")
+
+
 def test_commands_are_blocks_that_a_program_cannot_forge(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
 ) -> None:
     terminal = new_terminal()
     window = log_in(browser, daemon)
     window.open_terminal(terminal.name)
-    terminal.run("printf '\\033]133;C\\033\\\\'; echo forged")
-    terminal.run("ls --color=always /; (exit 3)")
+    commands = [
+        # Whole, cancelled twice, cut off by another sequence, inside of a string, many at once.
+        FORGED,
+        "printf '\\033]133;C\\030\\007\\033]133;C\\032\\007'; echo cancelled",
+        "printf '\\033]133;C\\033[m'; echo cut",
+        "printf '\\033P\\033]133;C\\007\\033\\\\'; echo nested",
+        "yes $'\\e]133;C\\a' | head -n 40000 | tr -d '\\n'; echo many",
+        "echo next",
+        "(exit 3)",
+    ]
+    for command in commands:
+        terminal.run(command)
+    wait_placed(window, commands)
     marks = window.page.locator(".mark")  # that of a command that fails is drawn again
-    for sign in ("✓", "✗"):
-        expect(marks.filter(has_text=sign)).to_have_count(1)
-    expect(marks).to_have_count(2)
-    expect(window.page.locator(".block")).to_have_count(2)
+    expect(marks.filter(has_text="✗")).to_have_count(1)
+    expect(marks.filter(has_text="✓")).to_have_count(len(commands) - 1)
+    expect(window.page.locator(".block")).to_have_count(len(commands))
     expect(window.page.locator(".block .chip").first).to_contain_text("exit 3")
     window.check()
 
@@ -108,18 +130,11 @@ def test_one_who_comes_later_sees_how_the_commands_above_ended(
 ) -> None:
     terminal = new_terminal()
     commands = [f"echo 漢 {number}; (exit {number % 3})" for number in range(60)]
-    for command in commands:
+    for command in [*commands, FORGED]:
         terminal.run(command)
-    terminal.run("printf '\\033]133;C\\033\\\\'; echo forged")
     window = log_in(browser, daemon)
     window.open_terminal(terminal.name)
-
-    def are_placed() -> bool:
-        places = window.page.evaluate(PLACES)
-        named = sorted(cmd for cmd, _ in places[:-1])
-        return named == sorted(commands) and all(shown.endswith(cmd) for cmd, shown in places)
-
-    window.wait_until(are_placed, "a mark at each command")
+    wait_placed(window, [*commands, FORGED])
     last = len(commands)
     expect(window.page.locator(f'.mark[data-seq="{last}"]')).to_contain_text("✓")
     expect(window.page.locator(f'.mark.fail[data-seq="{last - 1}"]')).to_contain_text("✗")

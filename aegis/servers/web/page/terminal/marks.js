@@ -3,7 +3,8 @@ import { seconds } from '../ui.js';
 import { endOf, isFailed, isOpen, textOf } from './records.js';
 
 const TAIL = 64, ESC = 27, NOTHING = new Uint8Array(), LATIN = new TextDecoder('latin1');
-const MARK_C = /\x1b\]133;C[^\x07\x1b]*(?:\x07|\x1b\\)/g;
+const MOST = 1000; // of one message: each is a write of its own
+const MARK_C = /\x1b\]133;C[^\x07\x18\x1a\x1b]*(?:\x07|\x1b\\)/g;
 
 /**
  * Programs can print marks too, so a mark counts only if a record begins exactly behind it: no
@@ -13,35 +14,36 @@ export class Marks {
   /** `records` has the records by the first byte of their output; `onChoose(seq)` hears clicks. */
   constructor(term, records, onChoose) {
     this.term = term; this.records = records; this.onChoose = onChoose;
-    this.tail = NOTHING; this.awaited = [];
+    this.tail = NOTHING;
     /** @type {Map<number, any>} markers of xterm.js, by the first byte of the output */
     this.byStart = new Map();
   }
 
-  /** Note where output may begin: behind each mark C. A mark may be cut by two messages. */
+  /**
+   * Return where output may begin: behind each mark C, as an offset in `data` and as a cursor. A
+   * mark may be cut by two messages.
+   */
   find(cursor, data) {
-    if (!this.tail.length && !data.includes(ESC)) return;
+    if (!this.tail.length && !data.includes(ESC)) return [];
     const all = new Uint8Array(this.tail.length + data.length);
     all.set(this.tail); all.set(data, this.tail.length);
-    const begin = cursor - this.tail.length;
-    for (const found of LATIN.decode(all).matchAll(MARK_C)) {
-      const at = begin + found.index + found[0].length;
-      if (at > cursor) this.awaited.push(at); // else it was whole in the message before
-    }
+    const found = [...LATIN.decode(all).matchAll(MARK_C)]
+      .map(each => each.index + each[0].length - this.tail.length)
+      .filter(at => at > 0); // else it was whole in the message before
     const cut = all.indexOf(ESC, Math.max(0, all.length - TAIL));
     this.tail = cut < 0 ? NOTHING : all.slice(cut);
+    return found.slice(-MOST).map(at => ({ at, cursor: cursor + at }));
   }
 
   lost() { this.tail = NOTHING; }
-  clear() { this.byStart.clear(); this.awaited = []; }
-
-  /** xterm.js has come to a mark. */
-  reached(data) { if (data[0] === 'C' && this.awaited.length) this.set(this.awaited.shift()); }
+  /** A new map: what is still being drawn belongs to the old one. */
+  clear() { this.byStart = new Map(); }
 
   /** The cursor is on the line behind a command: its output begins at this byte. */
   set(start) {
     const marker = this.term.registerMarker(-1);
     if (!marker) return; // the alternate screen has none
+    this.byStart.get(start)?.dispose();
     this.byStart.set(start, marker);
     marker.onDispose(() => this.byStart.get(start) === marker && this.byStart.delete(start));
     this.show(this.records.starts.get(start));

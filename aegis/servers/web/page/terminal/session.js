@@ -99,11 +99,7 @@ export class Session {
     if (!COARSE.matches && searchParams.get('renderer') !== 'dom') parts.accelerate(term);
     parts.quieten(term);
     this.marks = new Marks(term, this.ledger, seq => { this.chosen.value = seq; });
-    term.parser.registerOscHandler(133, data => {
-      this.ledger.readSoon();
-      this.marks.reached(data);
-      return true;
-    });
+    term.parser.registerOscHandler(133, () => { this.ledger.readSoon(); return true; });
     linkPlaces(term, line => this.directoryAt(line));
     term.onData(text => this.send(this.mapped(text)));
     term.onBinary(text => this.stream?.type(Uint8Array.from(text, c => c.charCodeAt(0))));
@@ -160,9 +156,9 @@ export class Session {
         this.item(frame); this.own(frame.size_owner);
       },
       bytes: (cursor, data, done) => {
-        this.marks.find(cursor, data);
         this.cursor = cursor + data.length;
-        this.term.write(data, done); // credit is given back once the bytes are drawn
+        // Credit is given back once the bytes are drawn.
+        this.write(data, this.marks.find(cursor, data), done);
       },
       gap: () => this.redraw(), // bytes alone would lie
       item: item => this.item(item),
@@ -242,14 +238,24 @@ export class Session {
 
   /** Draw a screen, with the marks of the commands whose output begins in it. */
   draw({ redraw, marks }) {
-    const bytes = ENCODER.encode(redraw);
+    this.write(ENCODER.encode(redraw), marks, this.isFirst);
+    if (marks.length) this.ledger.reach(marks[0].cursor);
+  }
+
+  /**
+   * Write bytes in parts, with a mark behind each: xterm.js has come exactly to this byte then,
+   * whatever it makes of the sequences before.
+   */
+  write(bytes, marks, done) {
+    const { byStart } = this.marks;
     let from = 0;
     for (const { at, cursor } of marks) {
-      this.term.write(bytes.subarray(from, at), () => this.marks.set(cursor));
+      this.term.write(bytes.subarray(from, at), () => {
+        if (byStart === this.marks.byStart) this.marks.set(cursor);
+      });
       from = at;
     }
-    this.term.write(bytes.subarray(from), this.isFirst);
-    if (marks.length) this.ledger.reach(marks[0].cursor);
+    this.term.write(bytes.subarray(from), done);
   }
 
   // The size has one owner; the others see the terminal in its size.
