@@ -49,6 +49,8 @@ export class Records {
     /** The records, the newest first. */
     this.list = signal(/** @type {any[]} */ ([]));
     this.isAll = signal(false);
+    /** How often all was forgotten: the history is read again then. */
+    this.lives = signal(0);
     this.isRead = false;
     /** The newest command that the person saw before this page was opened, or left. */
     this.seenUntil = signal(this.seen);
@@ -102,7 +104,7 @@ export class Records {
   /** Forget all: the terminal was deleted, and one of its name opened, whose numbers begin at 0. */
   forget() {
     this.bySeq.clear(); this.starts.clear();
-    this.isAll.value = false;
+    this.isAll.value = false; this.lives.value++;
     this.onForget();
   }
 

@@ -194,7 +194,10 @@ export class Session {
   }
 
   /** What the screen shows may be of the deleted terminal too. */
-  forgotten() { if (this.cursor !== null) this.redraw(); }
+  forgotten() {
+    this.chosen.value = null;
+    if (this.cursor !== null) this.redraw();
+  }
 
   redraw() { this.cursor = null; this.marks.clear(); this.stream.reopen(); }
 

@@ -156,8 +156,8 @@ export function TerminalPage({ id, where, params, onClose }) {
             onClick=${() => open(NewTerminal, { name: id })}>Open it<//>`}<//>` : null}
         <div class="screen" ref=${screen} role="region" aria-label=${`Terminal ${id}`}
           hidden=${isUnknown}></div>
-        ${history !== null && html`<${History} key=${history} ...${{ session, query, found,
-          stepper }}
+        ${history !== null && html`<${History} key=${`${history} ${ledger.lives.value}`}
+          ...${{ session, query, found, stepper }}
           seq=${history === 'end' ? null : history} onClose=${leaveHistory} />
           <${Button} small onClick=${leaveHistory}
             class="btn small soft to-screen">Back to the screen<//>`}
