@@ -522,6 +522,8 @@ def test_a_terminal_on_a_host_that_is_away_says_so(
     window = log_in(browser, own_daemon)
     window.go("/t/train")
     expect(window.page.get_by_text("The host gpu1 cannot be reached.")).to_be_visible()
+    window.type("lost")
+    expect(window.page.get_by_text("The terminal cannot be reached: nothing")).to_be_visible()
     own_daemon.cli("node", "forget", "gpu1")
     own_daemon.call("term_spawn", name="train")
     window.wait_typing()

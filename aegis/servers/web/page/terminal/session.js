@@ -2,7 +2,7 @@
 import { effect, signal } from '../lib.js';
 import { say } from '../overlay.js';
 import { settings } from '../place.js';
-import { call, events, isReadOnly, link, terminals } from '../store.js';
+import { call, connection, events, isReadOnly, link, terminals } from '../store.js';
 import { linkPlaces } from './links.js';
 import { Marks } from './marks.js';
 import { Records } from './records.js';
@@ -345,7 +345,9 @@ export class Session {
     if (isReadOnly.value || !text) return false;
     this.typedAt = performance.now();
     if (this.stream?.type(ENCODER.encode(text))) { this.fit(); return true; }
-    say('There is no connection: nothing was typed.', { tone: 'bad' });
+    const why = connection.peek().state === 'up' ? 'The terminal cannot be reached'
+      : 'There is no connection';
+    say(`${why}: nothing was typed.`, { tone: 'bad' });
     return false;
   }
 
