@@ -76,11 +76,13 @@ export function History({ session, query, seq, found, stepper, onClose }) {
     put({ why: '' });
     (async () => {
       while (!isOver && !latest.current.isAll && !latest.current.why) await read();
+      if (latest.current.why) return;
       for (const each of latest.current.records) {
-        if (isOver || latest.current.why) return;
+        if (isOver) return;
         if (each.truncated && !each.whole) {
           try { each.whole = (await ledger.output(each)).text; } catch (error) {
             put({ why: error.message });
+            if (error.code === 'lost') return;
           }
           put({ records: [...latest.current.records] });
         }

@@ -3,8 +3,8 @@ import { settings } from '../place.js';
 import { say } from '../overlay.js';
 
 const MOST_WRAPPED = 20;
-// A path begins only behind another character, and its parts have no pattern of their own: else a
-// long word is tried from each of its letters, or in each of its partitions: the page freezes.
+// A path begins only behind a character that is no part of one, and there is one way to match it.
+// Otherwise the time for a long word is quadratic or exponential in its length.
 const PART = String.raw`[~\w@%+.\-\/]`;
 const PLACES = new RegExp([
   String.raw`(?<!\w)\w+:\/\/\S*`, // an address of the web, which is no place in a file

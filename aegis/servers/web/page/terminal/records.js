@@ -16,7 +16,7 @@ export const isFailed = record => !isOpen(record) && record.exit !== 0;
 /** The text of a command, or why it is not known. */
 export const textOf = record =>
   record.cmd ?? `(${record.cmd_reason || 'typed; its text is not known'})`;
-/** Whether only the beginning of the text is known: an event has no more of a long one. */
+/** Whether only the beginning of the text is known: a header, which has a name, truncates it. */
 const isCut = record => 'name' in record && record.cmd?.length >= MOST_CMD_CHARS
   && record.cmd.endsWith('…');
 /** The whole text of a command; null if it is not known. */
