@@ -312,14 +312,28 @@ def test_messages_wait_for_the_end_of_a_turn_that_is_interrupted(
 
 
 @FORMS
-def test_an_agent_is_closed_and_resumed(crew: Crew, browser: Browser, form: dict[str, Any]) -> None:
-    handle = crew.idle(f"ends-{'phone' if form is PHONE else 'desk'}")
+def test_the_conversation_of_a_closed_agent_is_paged_and_continues_once_it_is_resumed(
+    crew: Crew, browser: Browser, form: dict[str, Any]
+) -> None:
+    handle = f"ends-{'phone' if form is PHONE else 'desk'}"
+    crew.idle(handle, "FLOOD 700", profile="acp")
     window = log_in(browser, crew.daemon, form)
     page = opened(window, handle)
+    log = talk(page, handle)
     choose(page, handle, "Close…")
     button(page, "Close").last.click()
     settles(crew, handle, "state", "closed")
     expect(page.get_by_text("This agent is closed")).to_be_visible()
+    log.evaluate("log => { log.scrollTop = 900 }")
+    button(page, "From the start").click()
+    expect(log.get_by_text("event 0", exact=True)).to_be_visible()
+    button(page, "Newest").click()
+    expect(log.get_by_text("event 699", exact=True)).to_be_in_viewport()
+    button(page, "Resume").click()
+    box(page, handle).fill("SAY once more")
+    button(page, "Send").click()
+    expect(log.locator("article.own", has_text="once more")).to_be_in_viewport()
+    crew.call("close", handle=handle)
     window.go("/agents?show=closed")
     button(page, f"Resume {handle}").click()
     until(lambda: crew.info(handle)["state"] != "closed", "it is resumed")

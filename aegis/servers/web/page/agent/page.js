@@ -83,6 +83,7 @@ export function AgentPage({ id, params, onClose }) {
   const wanted = params?.get('seq');
   const [seek, setSeek] = useState(wanted ? { seq: +wanted } : null);
   useEffect(() => { if (wanted) setSeek({ seq: +wanted }); }, [wanted]);
+  useEffect(() => { if (live) transcript.follow(); }, [transcript, Boolean(live)]); // resumed
   const version = transcript.version.value, problem = transcript.ended.value;
   useEffect(() => current.show(agent, () => turnsOf(transcript.fold), {
     find: () => setFinding(true), about: () => setAbout(true) }));

@@ -32,7 +32,13 @@ export class Transcript {
   open() {
     if (this.users++ > 0) return;
     clearTimeout(this.closing);
+    this.follow();
+  }
+
+  /** Open the stream, unless it is open: the daemon ends that of an agent that is closed. */
+  follow() {
     if (this.stream && !this.stream.isOver) return;
+    this.ended.value = '';
     const args = () => this.newest === null || !this.isNewest.peek()
       ? { handle: this.handle, last_n: FIRST } : { handle: this.handle, since: this.newest };
     this.stream = link().open('session', args, {
@@ -50,6 +56,12 @@ export class Transcript {
         if (code !== 'closed' && code !== 'unavailable') this.ended.value = message ?? '';
       },
     });
+  }
+
+  /** Read from the last entry on, or the newest ones: a closed agent has them too. */
+  again() {
+    if (this.stream?.isOver) this.follow();
+    else this.stream?.reopen();
   }
 
   /** A view was closed. The stream ends a little later: a person often comes back to a tab. */
@@ -127,7 +139,7 @@ export class Transcript {
   /** Show the entries after the last one, of a window that does not end with the newest. */
   later() { return this.move(async () => {
     const { result, more } = await this.read({ since: this.newest ?? 0 });
-    this.append(result, more);
+    if (!this.isNewest.peek()) this.append(result, more); // the newest were asked for meanwhile
   }); }
 
   append(result, more) {
@@ -135,7 +147,7 @@ export class Transcript {
     this.set([...this.entries, ...result.slice(0, PAGE)]);
     if (!isAll) return;
     this.isNewest.value = true;
-    this.stream?.reopen();
+    this.again();
   }
 
   /** Show the first entries that are kept. */
@@ -162,7 +174,7 @@ export class Transcript {
     if (this.isNewest.peek()) return;
     this.isNewest.value = true;
     this.set([]);
-    this.stream?.reopen();
+    this.again();
   }
 
   /**
