@@ -141,21 +141,44 @@ function placeOf(text, line) {
   return at;
 }
 
-/** Parse a text; return its blocks as nodes, and where the last one begins. */
+/** Whether a text says more than is shown of it: the address of a link, a cell too many. */
+export function isPartly(text) {
+  const count = part => part.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  const tokens = text.length > MOST_CHARS ? null : parser.parse(text, {});
+  if (!tokens || tokens.length > MOST_TOKENS) return false; // it is shown as it is
+  const shown = all => all.reduce((sum, { content, children, info }) => sum + (children
+    ? shown(children) : count(content) + count(info.trim().split(/\s/)[0])), 0);
+  return count(text) > shown(tokens);
+}
+
+/** Parse a text; return its blocks as nodes, where the last begins, and how many are before it. */
 function parsed(text, env) {
   const tokens = parser.parse(text, env);
-  if (tokens.length > MOST_TOKENS) return { nodes: [h('pre', { class: 'plain' }, text)], last: 0 };
+  if (tokens.length > MOST_TOKENS) {
+    return { nodes: [h('pre', { class: 'plain' }, text)], last: 0, head: 0 };
+  }
   markTasks(tokens);
   const nodes = [];
-  let from = 0, line = 0;
+  let from = 0, line = 0, head = 0;
   tokens.forEach((token, at) => {
     if (token.level !== 0) return;
     if (token.nesting >= 0 && token.map) line = token.map[0];
     if (token.nesting > 0) return;
+    head = nodes.length;
     nodes.push(...built(tokens.slice(from, at + 1)));
     from = at + 1;
   });
-  return { nodes, last: placeOf(text, line) };
+  return { nodes, last: placeOf(text, line), head };
+}
+
+/** Leave out the links that are defined from the last block on: their addresses may grow too. */
+function leaveOpen(env, text) {
+  if (!Object.keys(env.references ?? {}).length) return;
+  const last = /** @type {any} */ ({});
+  parser.parse(text, last);
+  for (const [name, { href }] of Object.entries(last.references ?? {})) {
+    if (env.references[name]?.href === href) delete env.references[name];
+  }
 }
 
 /**
@@ -163,7 +186,7 @@ function parsed(text, env) {
  * @param {{text: string}} props
  */
 export function Markdown({ text }) {
-  const known = useRef({ text: '', nodes: [], last: 0, env: {} }), state = known.current;
+  const known = useRef({ text: '', nodes: [], last: 0, head: 0, env: {} }), state = known.current;
   if (state.text !== text || !state.nodes.length) {
     const clean = text.replace(/\r\n?/g, '\n');
     if (clean.length > MOST_CHARS) {
@@ -172,8 +195,11 @@ export function Markdown({ text }) {
     const isLonger = state.nodes.length > 0 && clean.startsWith(state.text);
     const from = isLonger ? state.last : 0, env = isLonger ? state.env : {};
     const found = parsed(clean.slice(from), env);
-    known.current = { text: clean, env, last: from + found.last,
-      nodes: isLonger ? [...state.nodes.slice(0, -1), ...found.nodes] : found.nodes };
+    leaveOpen(env, clean.slice(from + found.last));
+    // The last block may be none any more: a definition of a link has no node.
+    const before = isLonger ? state.nodes.slice(0, state.head) : [];
+    known.current = { text: clean, env, last: from + found.last, head: before.length + found.head,
+      nodes: [...before, ...found.nodes] };
   }
   return html`<div class="md">${known.current.nodes}</div>`;
 }

@@ -22,6 +22,9 @@ export function Text({ children }) {
     : html`<div class="md plain" dir="auto">${text}</div>`;
 }
 
+/** Whether a text says more than `Text` shows of it. */
+export const isPartly = text => rich.value?.isPartly(plain(text)) ?? false;
+
 /** Code with a button that copies it. @param {{text: string, language?: string}} props */
 export function Code({ text, language }) {
   load();
