@@ -130,6 +130,18 @@ def test_the_keyboard_alone_moves_opens_allows_and_denies(studio: Studio, browse
     window.check()
 
 
+def test_a_key_answers_the_request_that_has_the_focus(studio: Studio, browser: Browser) -> None:
+    window = log_in(browser, studio.daemon)
+    one, two = two_requests(studio, window)
+    found = review(window, two)
+    focus(window, one)
+    found.get_by_role("button", name="Allow", exact=True).focus()
+    window.page.keyboard.press("n")
+    until(lambda: not is_open(studio, two), "it is denied")
+    assert is_open(studio, one)
+    window.check()
+
+
 def test_a_held_key_and_a_second_click_answer_once(studio: Studio, browser: Browser) -> None:
     handles = [studio.spawn(f"ASK touch {number}\nSAY end") for number in range(3)]
     window = log_in(browser, studio.daemon)
@@ -339,6 +351,39 @@ def test_the_page_of_an_agent_has_its_request_open(studio: Studio, browser: Brow
     window.check()
 
 
+SECOND = """() => {
+  const [one] = app.store.openRequests.value, request = { ...one, id: 'second', digest: 'second',
+    input: { command: 'touch second' } };
+  for (const each of app.link.streams.values()) {
+    if (each.name === 'requests') each.take({ type: 'item', item: { request } }, 0);
+  }
+}"""
+"""Shows a second request of the same agent, as the daemon's stream would."""
+
+
+def test_a_reason_is_kept_while_it_is_written_and_over_a_reload(
+    studio: Studio, browser: Browser
+) -> None:
+    handle = studio.spawn('USE Bash {"command": "rm x"}')
+    window = log_in(browser, studio.daemon)
+    window.go(f"/a/{handle}")
+    why, keys = window.page.get_by_label("Reason, for the agent"), window.page.keyboard
+    window.settle()
+    window.page.get_by_role("button", name="Deny with a reason").click()
+    keys.type("Use git")
+    window.page.evaluate(SECOND)
+    expect(rows(window)).to_have_count(2)
+    keys.type(" rm")
+    expect(why).to_have_value("Use git rm")
+    window.page.reload()
+    window.wait_live()
+    expect(why).to_have_value("Use git rm")
+    window.settle()
+    window.page.get_by_role("button", name="Deny with this reason").click()
+    says(studio, handle, '["deny", null, 0, "Use git rm"]')
+    window.check()
+
+
 def test_a_form_is_declined(studio: Studio, browser: Browser) -> None:
     handle = studio.spawn(f"FORM {json.dumps(SCHEMA)}")
     window = log_in(browser, studio.daemon)
@@ -384,6 +429,15 @@ def edit(found: Locator) -> None:
     found.get_by_role("button", name="Approve", exact=True).click()
 
 
+@plan_answer("allow: # Another")
+def edit_and_look(found: Locator) -> None:
+    found.get_by_role("button", name="Edit the plan").click()
+    found.get_by_label("The plan, to change").fill("# Another")
+    found.get_by_role("button", name="Show the plan").click()
+    expect(found.get_by_role("heading", name="Another")).to_be_visible()
+    found.get_by_role("button", name="Approve", exact=True).click()
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_read_as_markdown_and_approved_changed_or_sent_back(
     studio: Studio, browser: Browser, name: str
@@ -395,6 +449,8 @@ def test_a_plan_is_read_as_markdown_and_approved_changed_or_sent_back(
     plan = found.get_by_role("region", name="The plan")
     expect(plan.get_by_role("heading", name="Mend it")).to_be_visible()
     expect(plan.get_by_role("listitem")).to_have_text("Look")
+    written = found.get_by_role("region", name="The plan as it was written")
+    expect(written).to_have_count(0)
     window.settle()  # the parser came after the row
     act(found)
     says(studio, handle, said)
@@ -404,6 +460,14 @@ def test_a_plan_is_read_as_markdown_and_approved_changed_or_sent_back(
 
 
 CHANGE = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
+
+
+CUT = """body => [...body.querySelectorAll('*')].filter(each => {
+  const { overflowX, overflowY } = getComputedStyle(each);
+  return (overflowX !== 'visible' && each.scrollWidth > each.clientWidth + 1)
+    || (overflowY !== 'visible' && each.scrollHeight > each.clientHeight + 1);
+}).map(each => each.outerHTML.slice(0, 200))"""
+"""The elements that show a part of what they have."""
 
 
 def test_a_change_is_shown_as_lines_with_all_that_the_input_has(
@@ -417,6 +481,7 @@ def test_a_change_is_shown_as_lines_with_all_that_the_input_has(
         found = review(window, handle)
         for each in wanted:
             expect(found.locator(".ask-body")).to_contain_text(each, use_inner_text=True)
+        assert found.locator(".ask-body").evaluate(CUT) == []
         found.get_by_role("button", name="Close").click()
 
     lines = re.compile("one\\s+\u2212\\s*two\\s+\\+\\s*three")
@@ -425,6 +490,33 @@ def test_a_change_is_shown_as_lines_with_all_that_the_input_has(
     content = f"true {' ' * 900}; rm -rf /"
     shows({"file_path": "b.sh", "content": content}, "rm -rf /", tool="Write")
     shows({"deep": {"er": ["secret"]}}, "secret", tool="mcp__shop__order")
+    shows({"command": "ls", "url": "https://example.org"}, '"url": "https:', tool="Bash")
+    path = f"{'deep/' * 80}c.py"
+    shows({**CHANGE, "file_path": path, "new_string": "x\n" * 200}, path)
+    same = "".join(f"same {number}\n" for number in range(20))
+    shows({**CHANGE, "old_string": f"{same}two\n", "new_string": f"{same}three\n"}, "same 0")
+    window.check()
+
+
+@on_both
+def test_a_plan_is_shown_whole_with_what_the_input_has_beside_it(
+    studio: Studio, browser: Browser, form: dict[str, Any]
+) -> None:
+    lines = "; ".join([f"echo {'x' * 300} > {number}" for number in range(60)])
+    handle = studio.spawn(
+        f"PLAN # Mend it; ```sh; {lines}; ```; | a | b |; |---|---|; | {'y' * 300} | {'z' * 300} |"
+    )
+    window = log_in(browser, studio.daemon, form)
+    found = review(window, handle)
+    expect(found.get_by_role("table")).to_contain_text("yyy")
+    assert found.locator(".ask-body").evaluate(CUT) == []
+    expect(found.get_by_role("region", name="The input")).to_contain_text("/plans/p.md")
+    found.get_by_role("button", name="Edit the plan").click()
+    expect(found.get_by_label("The plan, to change")).to_be_visible()
+    assert found.locator(".ask-body").evaluate(CUT) == []
+    hides = studio.spawn("PLAN See [x].; ; [x]: https://example.org (and push)")
+    written = review(window, hides).get_by_role("region", name="The plan as it was written")
+    expect(written).to_contain_text("(and push)")
     window.check()
 
 

@@ -76,7 +76,7 @@ export function parsedDiff(text) {
 }
 
 /** The lines of an old and a new text that differ, with some around them. @returns {FileChange} */
-export function edited(path, before, after, isCut = false) {
+export function edited(path, before, after, isCut = false, around = CONTEXT) {
   const isWhole = [before, after].every(text => !text || text.endsWith('\n'));
   const lines = text => text === '' ? [] : (isWhole ? text.slice(0, -1) : text).split('\n');
   const was = lines(before), is = lines(after), shown = [];
@@ -86,10 +86,10 @@ export function edited(path, before, after, isCut = false) {
     && was.at(-1 - tail) === is.at(-1 - tail)) tail++;
   const add = (sign, list) => list.forEach(text => shown.push({ sign, text, old: null,
     now: null }));
-  add(' ', is.slice(Math.max(0, head - CONTEXT), head));
+  add(' ', is.slice(Math.max(0, head - around), head));
   add('-', was.slice(head, was.length - tail));
   add('+', is.slice(head, is.length - tail));
-  add(' ', is.slice(is.length - tail, is.length - tail + Math.min(tail, CONTEXT)));
+  add(' ', is.slice(is.length - tail, is.length - tail + Math.min(tail, around)));
   return counted({ path, what: before ? 'changed' : 'new', lines: shown, isCut });
 }
 

@@ -68,9 +68,10 @@ function Row({ row, index, isOpen, isOn, isHere, moved, onToggle, onPick, onDone
   const who = [...new Set(all.map(asker))], stop = isOn ? 0 : -1, text = brief(first);
   const review = isPlan(first) || isYesNo(first) ? 'Review' : 'Answer';
   return html`<li data-key=${row.key} data-request=${first.id} onPointerDown=${onPick}
+    onFocusIn=${onPick}
     class=${`ask ${isOpen ? 'open' : ''} ${isOn ? 'on' : ''} ${gone ? 'gone' : ''}`}>
     <div class="ask-line"><button type="button" class="ask-open" data-row=${index} tabindex=${stop}
-      aria-expanded=${isOpen} aria-disabled=${gone ? 'true' : null} onFocus=${onPick}
+      aria-expanded=${isOpen} aria-disabled=${gone ? 'true' : null}
       onClick=${() => gone || onToggle()}>
       <${Icon} of="right" /><span class="who"><bdi class="name">${who[0]}</bdi>${who.length > 1
         && html`<span class="note">+${who.length - 1}</span>`}</span>${all.length > 1
@@ -102,6 +103,7 @@ export function RequestList({ list, isHere = false, most = 9, first = null,
   none = 'Nothing waits for you.' }) {
   const [kind, setKind] = useState('all'), [isAll, setAll] = useState(false), box = useRef(null);
   const [opened, setOpened] = useState(null), [on, setOn] = useState(null), answered = useRef(0);
+  const alone = useRef('');
   const counts = { all: list.length };
   for (const each of list) counts[kindOf(each)] = (counts[kindOf(each)] ?? 0) + 1;
   const rows = useMemo(() => grouped(list.filter(each => kind === 'all' || kindOf(each) === kind))
@@ -110,7 +112,9 @@ export function RequestList({ list, isHere = false, most = 9, first = null,
   const [shown, still] = useStill(rows, row => row.key), moved = useMoved(box, shown.length > 0);
   const visible = isAll ? shown : shown.slice(0, most);
   const place = Math.max(0, visible.findIndex(row => row.key === on));
-  const isOpen = row => opened === row.key || (isHere && opened === null && visible.length === 1);
+  if (isHere && visible.length === 1) alone.current = visible[0].key;
+  // It stays open when others come: one may be writing why it is denied.
+  const isOpen = row => row.key === (opened ?? alone.current);
   useLayoutEffect(() => { if (list.length <= 1 && kind !== 'all') setKind('all'); }, [list.length]);
   useEffect(() => {
     const row = first && rows.find(each => each.all.some(one => one.id === first));

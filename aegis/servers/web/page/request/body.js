@@ -4,12 +4,12 @@ import { isReadOnly } from '../store.js';
 import { Button, Check, Link } from '../ui.js';
 import { say } from '../overlay.js';
 import { Diff, edited } from '../diff.js';
-import { Text } from '../text.js';
+import { Text, isPartly } from '../text.js';
 import { Exact, isOdd } from './exact.js';
 import { FormField, Question, answersOf, clearFilled, useFilled } from './fields.js';
 import {
-  answer, asker, directoryOf, editsOf, fieldsOf, isPlan, isYesNo, mayAllow, optionsOf, placeOf,
-  planOf, questionsOf, rootName, sentence, shortPath, valuesOf,
+  answer, asker, besidePlan, directoryOf, editsOf, fieldsOf, isPlan, isYesNo, mayAllow, optionsOf,
+  placeOf, planOf, questionsOf, rootName, sentence, shortPath, valuesOf,
 } from './model.js';
 
 const MOST_LINES = 300;
@@ -50,15 +50,17 @@ function useSeen(key) {
   return [end, seen === key];
 }
 
-const Json = ({ value }) => html`<pre class="exact" tabindex="0" role="region"
-  aria-label="The input"><${Exact}>${JSON.stringify(value, null, 1)}<//></pre>`;
+const Json = ({ value }) => Object.keys(value).length > 0 && html`<pre class="exact" tabindex="0"
+  role="region" aria-label="The input"><${Exact}>${JSON.stringify(value, null, 1)}<//></pre>`;
 
-/** The change of a file. The lines of a long one would be shown in part: its texts are whole. */
+/** The change of a file, with the lines that stay: they are written too, and the agent may claim
+ * that a file has them. The lines of a long one would be shown in part: its texts are whole. */
 function Change({ file }) {
   const { path, before, after } = file,
     lines = before.split('\n').length + after.split('\n').length;
   if (lines < MOST_LINES) {
-    const change = { ...edited(path, before, after), what: before ? 'changed' : 'written' };
+    const change = { ...edited(path, before, after, false, Infinity),
+      what: before ? 'changed' : 'written' };
     return html`<${Diff} files=${[change]} isOpen=${true} />`;
   }
   return html`<p><code><${Exact}>${path}<//></code></p>${[['Before', before], ['After', after]]
@@ -77,24 +79,28 @@ function Input({ request }) {
         class="warn-text">It has ${input_bytes.toLocaleString()} bytes
       and cannot be shown whole: it can only be denied.</p>`;
   }
-  const { command, url, ...others } = input, directory = directoryOf(request);
-  const rest = tool_kind === 'execute' && typeof command === 'string' ? others
-    : tool_kind === 'fetch' && typeof url === 'string' ? { ...others, ...command && { command } }
-      : null;
-  const { files, rest: left } = rest ? { files: [], rest } : editsOf(input);
-  const { description, ...plain } = left;
-  const more = typeof description === 'string' && rest ? plain : left;
+  const name = { execute: 'command', fetch: 'url' }[tool_kind];
+  const isOne = name !== undefined && typeof input[name] === 'string';
+  const { [name]: one, ...others } = input, directory = directoryOf(request);
+  const { files, rest } = isOne ? { files: [], rest: others } : editsOf(input);
+  const { description, ...plain } = rest;
+  const isDescribed = isOne && typeof description === 'string';
   const whole = JSON.stringify(input);
-  return html`${rest && typeof description === 'string' && html`<p dir="auto">${description}</p>`}
-    ${rest && html`<pre class="exact" tabindex="0" role="region" aria-label=${tool_kind === 'fetch'
-      ? 'The whole address' : 'The whole command'}>${tool_kind === 'execute' && html`<span
+  return html`${isDescribed && html`<p dir="auto"><${Exact}>${description}<//></p>`}
+    ${isOne && html`<pre class="exact" tabindex="0" role="region" aria-label=${name === 'url'
+      ? 'The whole address' : 'The whole command'}>${name === 'command' && html`<span
       class="quiet">${shortPath(directory).replace(/^\.$/,
-        rootName)} $ </span>`}<${Exact}>${command ?? url}<//></pre>`}
-    ${files.map(each => html`<${Change} key=${each.path} file=${each} />`)}
-    ${Object.keys(more).length > 0 && html`<${Json} value=${more} />`}
+        rootName)} $ </span>`}<${Exact}>${one}<//></pre>`}
+    ${files.map((each, index) => html`<${Change} key=${index} file=${each} />`)}
+    <${Json} value=${isDescribed ? plain : rest} />
     ${isOdd(whole) && html`<p class="warn-text">It has characters that cannot be seen.
       They are marked.</p>`}`;
 }
+
+/** A plan as Markdown, and as it was written if that leaves out a part of it. */
+const PlanText = ({ text }) => html`<div class="plan-text" tabindex="0" role="region"
+  aria-label="The plan"><${Text}>${text}<//></div>${isPartly(text) && html`<pre class="exact"
+  tabindex="0" role="region" aria-label="The plan as it was written"><${Exact}>${text}<//></pre>`}`;
 
 /** Show a box and give it the focus at once: what is typed before it is drawn would be the letters
  * that answer. */
@@ -105,9 +111,11 @@ function write(box) {
 
 /** The buttons of a permission. Of several options of one kind each has its own button. */
 function Permission({ all, give, isBusy, isSeen, guard }) {
-  const [first] = all, [isWhy, setWhy] = useState(false), [why, setWhyText] = useState('');
-  const [ends, setEnds] = useState(false), box = useRef(null), many = all.length > 1
-    ? ` all ${all.length}` : '';
+  const [first] = all, box = useRef(null);
+  const [id] = useState(first.id); // others may answer the first one while the reason is written
+  const [values, set] = useFilled(id);
+  const { isWhy = false, why = '', ends = false } = values;
+  const many = all.length > 1 ? ` all ${all.length}` : '';
   const isMain = !first.default_to_no, off = isBusy || !isSeen;
   const allows = (kind, words, more, key) => {
     if (!mayAllow(first, kind)) return null;
@@ -127,10 +135,11 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
   const covered = optionsOf(first, 'allow_session');
   return html`<div class="why-not" hidden=${!isWhy}><textarea class="input" rows="2" dir="auto"
       aria-label="Reason, for the agent" placeholder="What it should do instead" value=${why}
-      ref=${box} onInput=${event => setWhyText(event.target.value)} onKeyDown=${event => {
+      ref=${box} onInput=${event => set('why', event.target.value)} onKeyDown=${event => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) refuse(event);
-        if (event.key === 'Escape') { event.stopPropagation(); setWhy(false); }
-      }} /><${Check} label="End its turn too" value=${ends} onChange=${setEnds} /></div>
+        if (event.key === 'Escape') { event.stopPropagation(); set('isWhy', false); }
+      }} /><${Check} label="End its turn too" value=${ends}
+        onChange=${is => set('ends', is)} /></div>
     ${first.default_to_no && html`<p class="note">The agent suggests to refuse it.</p>`}
     ${first.needs_person && html`<p class="note">Only a person may allow it.</p>`}
     ${covered.length === 1 && covered[0].name && mayAllow(first, 'allow_session') && html`<p
@@ -143,7 +152,7 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
       ${!isWhy && html`<${Button} tone="ghost" disabled=${isBusy}
         onClick=${event => {
           if (event.detail && guard()) return;
-          setWhy(true);
+          set('isWhy', true);
           write(box.current);
         }}>Deny with a reason…<//>`}
     </div>`;
@@ -153,8 +162,9 @@ function Permission({ all, give, isBusy, isSeen, guard }) {
 function Plan({ request, give, isBusy, isSeen }) {
   const plan = planOf(request), [values, set] = useFilled(request.id);
   const { text = plan, isEdited = false, comment = '', isBack = false } = values;
-  const off = isBusy || !isSeen || (isEdited && !text.trim()), box = useRef(null);
-  const edit = () => isEdited && text !== plan ? { values: { plan: text } } : {};
+  const isChanged = text !== plan, box = useRef(null);
+  const off = isBusy || !isSeen || (isChanged && !text.trim());
+  const edit = () => isChanged ? { values: { plan: text } } : {};
   const approves = mayAllow(request, 'allow_once'), lasts = mayAllow(request, 'allow_session');
   return html`<textarea class="input" rows="3" dir="auto" value=${comment} hidden=${!isBack}
       aria-label="Comment on the plan" placeholder="What should be different" ref=${box}
@@ -230,14 +240,17 @@ export function Body({ all, isHere, guard = () => false, onDone }) {
       && ` and ${names.length - 1} more`} ${names.length > 1 ? sentence(first).replace(/^(\w+)s /,
       '$1 ') : sentence(first)}${isYesNo(first) && first.tool && html` <span class="note">with${' '}
       <bdi>${first.tool}</bdi></span>`}</p>`}
+    ${isHere && isYesNo(first) && first.tool && html`<p class="note">With <bdi>${first.tool}</bdi>
+      </p>`}
     ${about && html`<p dir="auto"><${Exact}>${about}<//></p>`}
     ${first.reason && html`<p dir="auto" class="quiet"><${Exact}>${first.reason}<//></p>`}
-    ${isYesNo(first) && html`<${Input} request=${first} />`}
-    ${isPlan(first) && (values.isEdited ? html`<textarea class="input mono" dir="auto"
-      rows=${Math.min(24, planOf(first).split('\n').length + 3)} aria-label="The plan, to change"
-      value=${values.text ?? planOf(first)} onInput=${event => set('text', event.target.value)} />`
-      : html`<div class="plan-text" tabindex="0" role="region" aria-label="The plan"><${Text}
-        >${values.text ?? planOf(first)}<//></div>`)}
+    ${(isYesNo(first) || first.input === null) && html`<${Input} request=${first} />`}
+    ${isPlan(first) && first.input !== null && html`${values.isEdited ? html`<textarea
+      class="input mono" dir="auto" rows=${(values.text ?? planOf(first)).split('\n').length + 1}
+      aria-label="The plan, to change" value=${values.text ?? planOf(first)}
+      onInput=${event => set('text', event.target.value)} />`
+      : html`<${PlanText} text=${values.text ?? planOf(first)} />`}<${Json}
+      value=${besidePlan(first)} />`}
     ${all.length > 1 && html`<p class="who-all">${all.map(each => html`<${Link} key=${each.id}
       to=${placeOf(each)}><bdi>${asker(each)}</bdi><//> `)}</p>`}
     <span class="ask-end" ref=${end}></span>

@@ -147,6 +147,13 @@ export function editsOf(input) {
 }
 
 export const planOf = request => isText(request.input?.plan) ? request.input.plan : '';
+/** What an input has beside its plan; the plan may be a copy of its content. */
+export function besidePlan({ input }) {
+  const { plan, content, ...rest } = input;
+  if (!isText(plan)) return input;
+  const copy = JSON.stringify([{ type: 'content', content: { type: 'text', text: plan } }]);
+  return content === undefined || JSON.stringify(content) === copy ? rest : { ...rest, content };
+}
 
 /** The questions of a request. */
 export function questionsOf(request) {
