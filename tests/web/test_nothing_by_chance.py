@@ -112,6 +112,42 @@ def test_a_message_is_sent_once_however_often_enter_is_pressed(
     window.check()
 
 
+def test_a_message_that_is_being_sent_is_written_again_only_if_it_fails(
+    studio: Studio, browser: Browser, wire: Wire
+) -> None:
+    handle = studio.spawn("SAY ready")
+    window = over(wire, browser, studio.daemon)
+    box = window.page.get_by_label(f"Write to {handle}")
+
+    def leave_and_return() -> None:
+        window.go("/home")
+        expect(window.page.get_by_role("heading", name="Waiting for you")).to_be_visible()
+        window.go(f"/a/{handle}")
+        expect(box).to_be_visible()
+
+    for is_lost, text in enumerate(("SAY first", "SAY second")):
+        window.go(f"/a/{handle}")
+        box.fill(text)
+        wire.hold(TO_BROWSER)
+        box.press("Enter")
+        leave_and_return()
+        expect(window.page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+        box.type("x")
+        box.press("Backspace")
+        expect(box).to_have_value("")
+        if is_lost:
+            wire.cut()
+        wire.flow()
+        window.wait_live()
+        expect(box).to_have_value(text if is_lost else "")
+        leave_and_return()
+        expect(box).to_have_value(text if is_lost else "")
+    box.press("Enter")
+    expect(box).to_have_value("")
+    studio.has_turns(handle, 3)
+    window.check()
+
+
 def test_what_is_written_outlives_other_pages_and_a_reload(
     studio: Studio, browser: Browser
 ) -> None:

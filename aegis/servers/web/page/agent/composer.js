@@ -1,16 +1,58 @@
 // The box to write to an agent: text, commands, files; its settings; what waits to be read.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../lib.js';
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../lib.js';
 import { draft, freshKey } from '../drafts.js';
 import { at } from '../place.js';
 import { call } from '../store.js';
 import { Button, Link, Pick, Time, say, useIs } from '../ui.js';
-import { AttachButton, Attachments, attach, pathsOf, takesFiles } from './files.js';
+import { AttachButton, Attachments, attach, isUploaded, pathsOf, takesFiles } from './files.js';
 import { handBack, interrupt, resume } from './dialogs.js';
 import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf,
   thinkingChoice } from './words.js';
 
 /** `unsent` is what was sent and not answered yet: it may have arrived. */
 const EMPTY = { text: '', files: [], unsent: null };
+/** The drafts whose messages are being sent: a view of one may come and go meanwhile. */
+const sending = signal(new Set());
+const isSent = kept => sending.value.has(kept);
+
+function change(kept, more) {
+  const next = { ...EMPTY, ...kept.peek(), ...more };
+  kept.value = next.text || next.files.length || next.unsent ? next : null;
+}
+
+/** Put what was not sent back before what was typed meanwhile. */
+function restore(kept) {
+  const now = { ...EMPTY, ...kept.peek() }, { unsent } = now;
+  if (!unsent) return;
+  const typed = now.text.trim() && now.text !== unsent.text ? now.text : '';
+  change(kept, { text: [unsent.text, typed].filter(Boolean).join('\n'), files: now.files.length
+    ? now.files : unsent.files });
+}
+
+/**
+ * Send a message by way of a draft, which has it again if that fails. `send` gets its key.
+ * @param {any} kept @param {{text: string, files: any[]}} message
+ * @param {(key: string) => Promise<any>} send
+ */
+export async function sendBy(kept, { text, files }, send) {
+  // What failed is sent again with the same key: it may have arrived.
+  const { unsent } = kept.peek() ?? EMPTY, named = list => list.map(each => each.id).join();
+  const isAgain = unsent?.text.trim() === text.trim() && named(unsent.files) === named(files);
+  const key = isAgain ? unsent.key : freshKey();
+  kept.value = { ...EMPTY, unsent: { text, files, key } };
+  sending.value = new Set(sending.peek()).add(kept);
+  try {
+    const receipt = await send(key);
+    change(kept, { unsent: null });
+    return receipt;
+  } catch (error) {
+    restore(kept);
+    throw error;
+  } finally {
+    sending.value = new Set([...sending.peek()].filter(each => each !== kept));
+  }
+}
+
 const COMMAND = /^\/([\w:.-]*)$/;
 
 /** Messages that the agent has not read yet; `mine` are of this page. */
@@ -82,8 +124,8 @@ function Completion({ list, on, onPick, id }) {
     [on]);
   return html`<ul ref=${box} class="completion" role="listbox" id=${id} aria-label="Commands">
     ${list.map((each, index) => html`<li key=${each.name} id=${`${id}-${index}`} role="option"
-      aria-selected=${index === on} onPointerDown=${event => { event.preventDefault(); onPick(each);
-        }}>
+      aria-selected=${index === on} onMouseDown=${event => event.preventDefault()}
+      onClick=${() => onPick(each)}>
       <code>/${each.name}</code>${each.hint && html`<span class="note">${each.hint}</span>`}
       <span class="note cut" dir="auto">${each.description}</span></li>`)}</ul>`;
 }
@@ -96,30 +138,17 @@ const placed = ({ status, position }) => status === 'landed' ? LANDED
 
 export function Composer({ agent, details, fold, version }) {
   const kept = draft(`a/${agent.id}`), value = { ...EMPTY, ...kept.value }, box = useRef(null);
-  const [sent, setSent] = useState(null), [why, setWhy] = useState(''), [isSending,
-    setSending] = useState(false);
+  const [sent, setSent] = useState(null), [why, setWhy] = useState(''), isSending = isSent(kept);
   const [refusals, setRefusals] = useState(0), [on, setOn] = useState(0), [isShut,
     setShut] = useState(false), isTouch = useIs('(pointer: coarse)');
-  const queued = useQueued(agent, fold, version), sending = useRef(false);
-  const set = change => {
-    const next = { ...EMPTY, ...kept.peek(), ...change };
-    kept.value = next.text || next.files.length || next.unsent ? next : null;
-  };
+  const queued = useQueued(agent, fold, version);
+  const set = more => change(kept, more);
   const setFiles = change => set({ files: change(kept.peek()?.files ?? []) });
   const onFiles = files => { setWhy(''); attach(files, setFiles); };
   const list = isShut ? [] : commandsFor(value.text, details?.commands ?? []);
   const { text, files } = value, isUploading = files.some(each => !each.path && !each.why);
   const can = !isUploading && !files.some(each => each.why) && (text.trim() !== ''
     || files.length > 0);
-
-  /** Put what was not sent back before what was typed meanwhile. */
-  const restore = () => {
-    const now = { ...EMPTY, ...kept.peek() }, { unsent } = now;
-    if (!unsent) return;
-    const typed = now.text.trim() && now.text !== unsent.text ? now.text : '';
-    set({ text: [unsent.text, typed].filter(Boolean).join('\n'), files: now.files.length
-      ? now.files : unsent.files });
-  };
 
   useLayoutEffect(() => {
     const { current } = box;
@@ -128,9 +157,9 @@ export function Composer({ agent, details, fold, version }) {
     current.style.height = `${Math.min(current.scrollHeight + 2, innerHeight * 0.4)}px`;
   }, [text]);
   useEffect(() => { // an upload that a reload cut off is not attached
-    const whole = files.filter(each => each.path);
+    const whole = files.filter(isUploaded);
     if (whole.length !== files.length) set({ files: whole });
-    if (!text) restore(); // a reload came before the answer
+    if (!text && !isSending) restore(kept); // a reload came before the answer
   }, []);
   useEffect(() => { // "Send it again", and comments on a change
     const take = event => {
@@ -146,28 +175,21 @@ export function Composer({ agent, details, fold, version }) {
   }, [fold, agent.handle]);
 
   const send = async () => {
-    if (!can || sending.current) return;
-    sending.current = true;
-    setSending(true);
+    if (!can || isSent(kept)) return;
     setWhy('');
-    // A text that failed is sent again with the same key: it may have arrived.
-    const { unsent } = value, isAgain = unsent?.text.trim() === text.trim();
-    const key = isAgain ? unsent.key : freshKey();
-    kept.value = { ...EMPTY, unsent: { text, files, key } };
+    const { handle } = agent;
+    // A program in a terminal gets a text: it reads files by their paths.
+    const whole = [text.trim() && text, files.map(each => each.path).join('\n')].filter(Boolean);
     try {
-      const receipt = agent.program
-        ? await call('handoff', { target_handle: agent.handle, context: text, key })
-        : await call('agent_send', { handle: agent.handle, text, key, ...pathsOf(files) });
-      set({ unsent: null });
+      const receipt = await sendBy(kept, { text, files }, key => agent.program
+        ? call('handoff', { target_handle: handle, context: whole.join('\n\n'), key })
+        : call('agent_send', { handle, text, key, ...pathsOf(files) }));
       setSent(receipt);
       setTimeout(() => setSent(now => now === receipt ? null : now), SENT_MS);
       if (receipt.notice) say(receipt.notice);
     } catch (error) {
-      setWhy(error.message);
-      restore();
-    } finally {
-      sending.current = false;
-      setSending(false);
+      if (box.current) setWhy(error.message);
+      else say(error); // another view is shown
     }
   };
   const pick = each => { set({ text: `/${each.name} ` }); setOn(0); box.current.focus(); };
@@ -198,7 +220,7 @@ export function Composer({ agent, details, fold, version }) {
   const busy = isBusy(agent) && !agent.taken_over, id = `commands-${agent.id}`;
   const type = event => {
     const { value: typed } = event.target;
-    set(typed ? { text: typed } : { text: '', unsent: null });
+    set(typed || isSent(kept) ? { text: typed } : { text: '', unsent: null });
     setShut(false); setOn(0);
     setSent(null); };
   return html`<${Queued} list=${queued} />

@@ -9,6 +9,8 @@ const IMAGE = /^image\/(png|jpeg|gif|webp)$/;
 
 // One at a time: the daemon refuses a second one meanwhile.
 let posting = Promise.resolve();
+/** The ids of the files that are being posted. */
+const posted = new Set();
 
 async function post(file) {
   const response = await fetch(`/upload?name=${encodeURIComponent(file.name || 'image.png')}`,
@@ -36,10 +38,14 @@ export function attach(files, set) {
     if (why) continue;
     const change = more => set(list => list.map(each => each.id === id ? { ...each, ...more }
       : each));
+    posted.add(id);
     posting = posting.then(() => post(file)).then(({ path }) => change({ path }),
-      error => change({ why: error.message }));
+      error => change({ why: error.message })).then(() => { posted.delete(id); });
   }
 }
+
+/** Whether a file was posted, or will be: a reload of the page cuts it off. */
+export const isUploaded = file => Boolean(file.path) || posted.has(file.id);
 
 /** What `agent_send` takes. */
 export const pathsOf = list => ({

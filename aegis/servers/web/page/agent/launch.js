@@ -1,10 +1,11 @@
 // Launch an agent: what it is to do, who it is, what it may, and where it works.
 import { html, useEffect, useMemo } from '../lib.js';
 import { draft } from '../drafts.js';
-import { open } from '../overlay.js';
+import { open, say } from '../overlay.js';
 import { at, go } from '../place.js';
 import { agents, call, workspaces } from '../store.js';
 import { Choice, Field, Form, Input, Select, TextBox, useRead } from '../ui.js';
+import { sendBy } from './composer.js';
 import { Conversations } from './conversations.js';
 import { AttachButton, Attachments, attach, pathsOf, takesFiles } from './files.js';
 import { Trust } from './trust.js';
@@ -72,9 +73,14 @@ export function Launch({ onClose, profile: given = '', prompt = '' }) {
     const info = await call('spawn', args);
     kept.value = null;
     go(at('a', info.handle));
-    // Files are read by the daemon for a session that exists; the first message has them.
-    if (files.length) await call('agent_send', { handle: info.handle, text: text ?? '',
-      key: `first-${info.id}`, ...pathsOf(files) });
+    if (!files.length) return;
+    // Files are read by the daemon for a session that exists; the first message has them. It is in
+    // the box of the agent if it was refused: there is an agent now, and no second one is started.
+    const message = { text: text ?? '', files };
+    try {
+      await sendBy(draft(`a/${info.id}`), message, key => call('agent_send', {
+        handle: info.handle, text: message.text, key, ...pathsOf(files) }));
+    } catch (error) { say(error); }
   };
   const field = (key, more = {}) => html`<${Input} value=${value[key] ?? ''}
     onInput=${text => set({ [key]: text })} ...${more} />`;
