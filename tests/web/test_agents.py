@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.aegis.agents.directory.test_checkout import git
 from tests.resources.waiting import until
-from tests.web.browser import DESK, PHONE, Window, log_in, needs_chromium, open_window
+from tests.web.browser import (
+    DESK,
+    PHONE,
+    Window,
+    address,
+    log_in,
+    needs_chromium,
+    open_window,
+)
 from tests.web.crew import CART, Crew, called, crew_at, said
+from tests.web.wire import TO_BROWSER, wire_to
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 
@@ -119,7 +131,31 @@ def test_a_refused_launch_stays_open_with_the_reason_and_its_draft_outlives_a_re
     page.get_by_role("combobox", name="Where it works").select_option("")
 
 
-def test_a_program_is_launched_in_a_terminal(crew: Crew, window: Window) -> None:
+def test_a_first_message_that_is_refused_is_in_the_box_of_the_agent(
+    crew: Crew, window: Window, tmp_path: Path
+) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("a note")
+    page = window.page
+    page.keyboard.press("c")
+    dialog = page.get_by_role("dialog", name="Launch an agent")
+    dialog.get_by_label("First message").fill("/context")  # a command takes no files
+    dialog.get_by_label("Name").fill("refuses")
+    dialog.locator("input[type=file]").set_input_files(str(note))
+    button(page, "Launch").last.click()
+    expect(page.get_by_role("status").get_by_text("takes no files")).to_be_visible()
+    expect(dialog).to_have_count(0)
+    expect(box(page, "refuses")).to_have_value("/context")
+    expect(page.get_by_role("list", name="Attached files")).to_contain_text("note.txt")
+    box(page, "refuses").fill("SAY look")
+    button(page, "Send").click()
+    crew.has_turns("refuses", 1)
+    assert "a note" in crew.entries("refuses", "turn_opened")[-1]["text"]
+
+
+def test_a_program_is_launched_in_a_terminal_and_gets_the_paths_of_files(
+    crew: Crew, window: Window, tmp_path: Path
+) -> None:
     page = window.page
     page.keyboard.press("c")
     page.get_by_role("radio", name="A program in a terminal").click()
@@ -130,6 +166,15 @@ def test_a_program_is_launched_in_a_terminal(crew: Crew, window: Window) -> None
     assert crew.info("prog")["program"]["command"] == "cat"
     window.go("/a/prog")
     expect(page.get_by_text("It is a program in a terminal")).to_be_visible()
+    note = tmp_path / "note.txt"
+    note.write_text("a note")
+    page.locator("form.composer input[type=file]").set_input_files(str(note))
+    box(page, "prog").fill("read it")
+    button(page, "Send").click()
+    expect(box(page, "prog")).to_have_value("")
+    until(lambda: crew.inbox("prog") != [], "the message is in its inbox")
+    text, path = crew.inbox("prog")[0]["body"].split("\n\n")
+    assert (text, Path(path).read_text()) == ("read it", "a note")
     crew.call("close", handle="prog")
 
 
@@ -198,6 +243,25 @@ def test_markdown_has_tables_tasks_and_code_and_makes_no_element_of_hostile_text
     window.check()
 
 
+def test_a_text_that_grows_keeps_what_is_before_the_definition_of_a_link(
+    crew: Crew, window: Window
+) -> None:
+    parts = ["Above.\n\n[x]", ": https://example.org/a", "bc\n\nBelow is [x]."]
+    pipes = [crew.root.parent / f"{crew.root.name}.part-{number}" for number in range(len(parts))]
+    for each in pipes:
+        os.mkfifo(each)
+    crew.spawn("\n".join(f"RAW {each}" for each in pipes), profile="acp", handle="grows")
+    log = talk(opened(window, "grows"), "grows")
+    for pipe, part, last in zip(pipes, parts, ["[x]", "Above.", "Below is x."], strict=True):
+        params = {"sessionId": "ses_1", "update": said(part)}
+        frame = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+        pipe.write_text(f"{json.dumps(frame)}\n")
+        expect(log.locator("article.own .md > p").last).to_have_text(last)
+    expect(log.locator("article.own .md > p")).to_have_text(["Above.", "Below is x."])
+    link = log.get_by_role("link", name="x", exact=True)
+    expect(link).to_have_attribute("href", "https://example.org/abc")
+
+
 def test_calls_are_folded_to_lines_with_their_outcome(crew: Crew, window: Window) -> None:
     shown = {"content": [{"type": "content", "content": {"type": "text", "text": "Exit code 3"}}]}
     change = {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}
@@ -239,16 +303,27 @@ def test_a_command_of_the_agent_is_shown_live_and_its_whole_output_read(
     crew.call("close", handle="runs")
 
 
-def test_its_commands_are_completed_with_their_descriptions(crew: Crew, window: Window) -> None:
-    crew.idle("slash")
-    page = opened(window, "slash")
-    box(page, "slash").fill("/con")
+@FORMS
+def test_its_commands_are_completed_with_their_descriptions(
+    crew: Crew, browser: Browser, form: dict[str, Any]
+) -> None:
+    handle = crew.idle(f"slash-{'phone' if form is PHONE else 'desk'}")
+    window = log_in(browser, crew.daemon, form)
+    page = opened(window, handle)
+    box(page, handle).fill("/con")
     option = page.get_by_role("option", name="/context")
     expect(option).to_contain_text("Show the context")
-    page.keyboard.press("Tab")
-    expect(box(page, "slash")).to_have_value("/context ")
-    page.keyboard.press("Enter")
-    until(lambda: "command context" in crew.texts("slash"), "the command was sent")
+    if form is PHONE:
+        option.dispatch_event("pointerdown")  # a finger that begins to scroll chooses nothing
+        expect(box(page, handle)).to_have_value("/con")
+        option.tap()
+    else:
+        page.keyboard.press("Tab")
+    expect(box(page, handle)).to_have_value("/context ")
+    expect(box(page, handle)).to_be_focused()
+    button(page, "Send").click()
+    until(lambda: "command context" in crew.texts(handle), "the command was sent")
+    window.check()
 
 
 def test_files_go_with_a_message_by_button_paste_and_drop(
@@ -348,9 +423,15 @@ def test_an_agent_is_renamed_forked_and_restarted(crew: Crew, window: Window) ->
     page.get_by_label("New name").fill("new-name")
     button(page, "Rename").click()
     expect(page.get_by_role("heading", name="new-name")).to_be_visible()
-    choose(page, "new-name", "Restart the program")
-    until(lambda: len(crew.entries("new-name", "started")) == 2, "it was started again")
-    choose(page, "new-name", "Fork…")
+    crew.call("rename", old_handle="new-name", new_handle="newer-name")
+    expect(page.get_by_role("heading", name="newer-name")).to_be_visible()
+    crew.call("agent_set", handle="newer-name", permission="write")
+    expect(page.get_by_label("Permission")).to_have_value("write")
+    crew.call("rename", old_handle="newer-name", new_handle="newest-name")
+    expect(page.get_by_role("heading", name="newest-name")).to_be_visible()
+    choose(page, "newest-name", "Restart the program")
+    until(lambda: len(crew.entries("newest-name", "started")) == 2, "it was started again")
+    choose(page, "newest-name", "Fork…")
     page.get_by_label("First message").fill("SAY copied")
     page.get_by_role("dialog").get_by_label("Name").fill("the-copy")
     button(page, "Fork").click()
@@ -447,6 +528,28 @@ def test_the_whole_transcript_is_paged_and_searched(crew: Crew, window: Window) 
     expect(log.get_by_text("event 709", exact=True)).to_be_in_viewport()
     button(page, "Next find").click()
     expect(log.get_by_text("event 70", exact=True)).to_be_in_viewport()
+
+
+def test_the_newest_entries_are_shown_alone_though_a_page_arrives_before_them(
+    crew: Crew, browser: Browser
+) -> None:
+    crew.idle("late", "FLOOD 1500", profile="acp")
+    with wire_to(urlsplit(crew.daemon.endpoint.url).port or 0) as wire:
+        url = re.sub(r":\d+/", f":{wire.port}/", address(crew.daemon), count=1)
+        window = open_window(browser, url)
+        window.wait_live()
+        page = opened(window, "late")
+        log = talk(page, "late")
+        log.evaluate("log => { log.scrollTop = 900 }")
+        button(page, "From the start").click()
+        expect(log.get_by_text("event 0", exact=True)).to_be_visible()
+        wire.hold(TO_BROWSER)
+        button(page, "Later").dispatch_event("click")  # it needs no scrolling, which asks too
+        button(page, "Newest").click()
+        wire.flow()
+        expect(log.get_by_text("event 1499", exact=True)).to_be_in_viewport()
+        expect(log.get_by_text("event 450", exact=True)).to_have_count(0)
+        window.check()
 
 
 def test_an_address_opens_an_entry_of_the_transcript(crew: Crew, window: Window) -> None:

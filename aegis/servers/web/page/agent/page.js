@@ -1,9 +1,9 @@
 // The page of one agent: its conversation, what it asks, and the box to write to it.
-import { html, useEffect, useMemo, useState } from '../lib.js';
+import { html, useEffect, useMemo, useRef, useState } from '../lib.js';
 import { at, beside, go } from '../place.js';
 import { RequestList } from '../requests.js';
 import { agentState } from '../state.js';
-import { agentOf, call, isReadOnly, openRequests } from '../store.js';
+import { agentOf, agents, call, isReadOnly, openRequests } from '../store.js';
 import { load } from '../text.js';
 import { Button, Empty, Head, Link, Menu, Time, money, usePhone, useRead } from '../ui.js';
 import { About } from './about.js';
@@ -75,10 +75,12 @@ const usageOf = ({ usage, model }) => !usage ? model : [usage.context_percent !=
     .join(' · ');
 
 export function AgentPage({ id, params, onClose }) {
-  const live = agentOf(id), isView = isReadOnly.value, transcript = useTranscript(id);
+  const known = useRef(null), isView = isReadOnly.value, transcript = useTranscript(id);
+  const live = agentOf(id) ?? agents.value.get(known.current); // others may rename it
   const [details, error] = useRead(async () => isView ? null : call('agent_show', { handle: id }),
     [id, live?.state, live?.model, live?.effort, live?.turn]);
-  const agent = live ?? (details && { ...details }), isPhone = usePhone();
+  known.current = details?.id ?? null;
+  const agent = live ?? agents.value.get(details?.id) ?? details, isPhone = usePhone();
   const [isAbout, setAbout] = useState(false), [isFinding, setFinding] = useState(false);
   const wanted = params?.get('seq');
   const [seek, setSeek] = useState(wanted ? { seq: +wanted } : null);
