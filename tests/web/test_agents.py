@@ -423,12 +423,12 @@ def test_an_agent_is_renamed_forked_and_restarted(crew: Crew, window: Window) ->
     page.get_by_label("New name").fill("new-name")
     button(page, "Rename").click()
     expect(page.get_by_role("heading", name="new-name")).to_be_visible()
-    crew.call("rename", old_handle="new-name", new_handle="newer-name")
-    expect(page.get_by_role("heading", name="newer-name")).to_be_visible()
-    crew.call("agent_set", handle="newer-name", permission="write")
+    box(page, "new-name").focus()
+    crew.call("rename", old_handle="new-name", new_handle="newest-name")
+    crew.call("agent_set", handle="newest-name", permission="write")
     expect(page.get_by_label("Permission")).to_have_value("write")
-    crew.call("rename", old_handle="newer-name", new_handle="newest-name")
     expect(page.get_by_role("heading", name="newest-name")).to_be_visible()
+    expect(box(page, "newest-name")).to_be_focused()
     choose(page, "newest-name", "Restart the program")
     until(lambda: len(crew.entries("newest-name", "started")) == 2, "it was started again")
     choose(page, "newest-name", "Fork…")
@@ -543,12 +543,17 @@ def test_the_newest_entries_are_shown_alone_though_a_page_arrives_before_them(
         log.evaluate("log => { log.scrollTop = 900 }")
         button(page, "From the start").click()
         expect(log.get_by_text("event 0", exact=True)).to_be_visible()
+        window.wait("app.link.calls.size === 0")  # a page that scrolling asked for
         wire.hold(TO_BROWSER)
         button(page, "Later").dispatch_event("click")  # it needs no scrolling, which asks too
         button(page, "Newest").click()
         wire.flow()
-        expect(log.get_by_text("event 1499", exact=True)).to_be_in_viewport()
-        expect(log.get_by_text("event 450", exact=True)).to_have_count(0)
+        window.wait("app.link.calls.size === 0")
+        crew.call("agent_send", handle="late", text="SAY afterwards")
+        # What is drawn with the answer has all that came before.
+        expect(log.get_by_text("afterwards", exact=True)).to_be_in_viewport()
+        expect(log.get_by_text("event 1499", exact=True)).to_have_count(1)
+        expect(log.get_by_text(re.compile(r"^event \d{1,3}$"))).to_have_count(0)
         window.check()
 
 

@@ -7,15 +7,16 @@ import { actsOf } from './dialogs.js';
 import { Conversations } from './conversations.js';
 import { PERMISSIONS } from './words.js';
 
-/** The agents that are shown, by handle: closed ones too, which the store does not have. */
+/** The agents that are shown, by the ids of their pages: closed ones too, which the store does not
+ * have, and ones that were renamed meanwhile. */
 const shown = new Map();
 
 export const current = {
   /** Note what a page shows, until the returned function is called. */
-  show(agent, turns, moves) {
+  show(id, agent, turns, moves) {
     if (!agent) return undefined;
-    shown.set(agent.handle, { agent, turns, moves });
-    return () => shown.delete(agent.handle);
+    shown.set(id, { agent, turns, moves });
+    return () => shown.delete(id);
   },
 };
 

@@ -7,7 +7,7 @@ import { agents, call, workspaces } from '../store.js';
 import { Choice, Field, Form, Input, Select, TextBox, useRead } from '../ui.js';
 import { sendBy } from './composer.js';
 import { Conversations } from './conversations.js';
-import { AttachButton, Attachments, attach, pathsOf, takesFiles } from './files.js';
+import { AttachButton, Attachments, attach, isUploaded, pathsOf, takesFiles } from './files.js';
 import { Trust } from './trust.js';
 import { PERMISSIONS, effortChoice } from './words.js';
 
@@ -41,8 +41,11 @@ export function Launch({ onClose, profile: given = '', prompt = '' }) {
   const profile = profiles.find(each => each.profile === name), models = useOffered(name),
     places = usePlaces();
   const isProgram = value.way === 'program', isOwn = value.place === 'directory', { files } = value;
-  useEffect(() => { if (given || prompt) set({ ...(given && { profile: given }), ...(prompt
-    && { prompt }) }); }, []);
+  useEffect(() => {
+    const whole = files.filter(isUploaded); // a reload cuts uploads off
+    if (given || prompt || whole.length !== files.length) set({ files: whole,
+      ...(given && { profile: given }), ...(prompt && { prompt }) });
+  }, []);
   const setFiles = change => set({ files: change(kept.peek()?.files ?? []) });
   const onFiles = all => attach(all, setFiles);
   const place = { ...(value.place.startsWith('w:') && { workspace: value.place.slice(2) }),

@@ -87,7 +87,7 @@ export function AgentPage({ id, params, onClose }) {
   useEffect(() => { if (wanted) setSeek({ seq: +wanted }); }, [wanted]);
   useEffect(() => { if (live) transcript.follow(); }, [transcript, Boolean(live)]); // resumed
   const version = transcript.version.value, problem = transcript.ended.value;
-  useEffect(() => current.show(agent, () => turnsOf(transcript.fold), {
+  useEffect(() => current.show(id, agent, () => turnsOf(transcript.fold), {
     find: () => setFinding(true), about: () => setAbout(true) }));
 
   if (isView) {
