@@ -102,6 +102,8 @@ def _show_messages(reply: Mapping[str, Any], if_none: str) -> None:
         print_notice(f"↳ {if_none}")
     elif reply["next"] is not None:
         print_notice(f"acknowledge with: --after {reply['next']}")
+    else:
+        print_notice("↳ older unread messages are not shown: read them first, without --all")
 
 
 def _text(message: Mapping[str, Any]) -> str:

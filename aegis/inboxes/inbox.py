@@ -568,9 +568,15 @@ class Inbox(Actor[InboxRequest]):
 
     async def _answer_all(self, limit: int, reply: Reply[MessageList]) -> None:
         try:
-            reply.send(_list(await self._reader.newest(limit, self._unread.newest)))
+            found = await self._reader.newest(limit, self._unread.newest)
         except StorageError as error:
             reply.fail(error)
+            return
+        answer = _list([*found.values()])
+        # To acknowledge the newest message would acknowledge an unread one that is not shown.
+        if not self._unread.has_all_among(found):
+            answer = attrs.evolve(answer, next=None)
+        reply.send(answer)
 
     def _send(
         self,

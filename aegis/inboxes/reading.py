@@ -118,8 +118,8 @@ class InboxReader:
 
     # The newest messages, read or not.
 
-    async def newest(self, limit: int, newest: int) -> list[Message]:
-        """Return the newest messages, up to the number ``newest``, oldest first.
+    async def newest(self, limit: int, newest: int) -> dict[int, Message]:
+        """Return the newest messages up to the number ``newest``, oldest first, by their numbers.
 
         Fewer than ``limit`` if they are very long. Raises ``StorageError``.
         """
@@ -137,7 +137,7 @@ class InboxReader:
                     if not await self._flusher.look(archived.step):
                         break
         numbers = sorted(found, reverse=True)[:limit]
-        return [found[each] for each in reversed(numbers)]
+        return {each: found[each] for each in reversed(numbers)}
 
     def _newest_rows(self, limit: int) -> list[InboxMessage]:
         """Return the newest durable messages that are not in the archive, the newest first."""

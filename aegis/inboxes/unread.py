@@ -148,6 +148,17 @@ class UnreadMessages:
         newer = [*takewhile(lambda each: each.number > number, newest_first)]
         return newer[: -limit - 1 : -1]
 
+    def has_all_among(self, shown: Iterable[int]) -> bool:
+        """Return whether each unread message up to the newest of these places is at one of them."""
+        places = {*shown}
+        newest = max(places, default=0)
+        for each in self._unread.values():
+            # A fold is in the place of all its wakes; some of them may have been read.
+            first = each.number if each.fold is None else max(each.fold.first, self.read + 1)
+            if first <= newest and not {first, min(each.number, newest)} <= places:
+                return False
+        return True
+
     # The records of wakes.
 
     def note(self, wake: WakeId, highest: int | None) -> None:

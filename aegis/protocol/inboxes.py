@@ -89,7 +89,10 @@ class Message:
 
 @attrs.frozen(kw_only=True)
 class MessageList:
-    """``messages``, oldest first; pass ``next`` as ``after`` to acknowledge them."""
+    """``messages``, oldest first; pass ``next`` as ``after`` to acknowledge them.
+
+    ``next`` is null if there are none, or if an older unread message is not among them.
+    """
 
     messages: list[Message]
     next: str | None

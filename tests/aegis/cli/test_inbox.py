@@ -39,6 +39,12 @@ def test_read_shows_messages_and_how_to_acknowledge_them(
     assert result.stdout == f"{header}\none\\x1b[2J\n\n{header}\ntwo\n"
     assert result.stderr == "acknowledge with: --after n2\n"
 
+    server.answers["inbox_read"] = {"messages": messages, "next": None}
+    result = invoke("inbox", "read", "--as", "alice", "--all", "--limit", "2")
+    assert result.stdout.endswith("two\n")
+    notice = "↳ older unread messages are not shown: read them first, without --all\n"
+    assert result.stderr == notice
+
 
 @pytest.mark.parametrize(
     ("sender", "body", "shown"),

@@ -68,6 +68,20 @@ def test_a_thousand_wakes_are_kept_one_by_one_and_older_ones_fold() -> None:
 
 
 @pytest.mark.usefixtures("two_wakes")
+def test_a_fold_is_acknowledged_with_the_newest_of_all_only_if_all_its_wakes_are_shown() -> None:
+    async def story(office: Office) -> None:
+        await office.fill([*wakes(0, 1, 2), note(1), *wakes(3)])
+        assert await shown(office) == ["build (-1, 1]", "build 2", "n1", "build 3"]
+        for limit, end in ((4, None), (5, wake(3).id)):
+            found = await office.read(unread=False, limit=limit)
+            assert (len(found.messages), found.next) == (limit, end)
+        assert await shown(office, after=wake(0).id) == ["build (0, 1]", "build 2", "n1", "build 3"]
+        assert (await office.read(unread=False, limit=4)).next == wake(3).id, "the first was read"
+
+    play(story)
+
+
+@pytest.mark.usefixtures("two_wakes")
 def test_a_fold_says_which_wakes_it_holds_and_how_to_read_them() -> None:
     async def story(office: Office) -> None:
         place = await office.follow()

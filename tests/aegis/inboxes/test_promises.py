@@ -165,6 +165,23 @@ def test_acknowledged_messages_are_returned_to_those_who_ask_for_all() -> None:
     play(story)
 
 
+def test_the_newest_of_all_cannot_be_acknowledged_before_an_unread_one_that_is_not_shown() -> None:
+    async def story(office: Office) -> None:
+        await office.fill(map(note, range(7)))
+        await office.unread(after="n1")
+        found = await office.read(unread=False, limit=4)
+        assert (ids(found), found.next) == (["n3", "n4", "n5", "n6"], None)
+        found = await office.read(unread=False, limit=5)
+        assert (ids(found), found.next) == ([f"n{each}" for each in range(2, 7)], "n6")
+        await office.restart(power_fails=True)
+        assert await office.unread(limit=1) == ["n2"]
+        assert await office.unread(after="n6") == []
+        found = await office.read(unread=False, limit=2)
+        assert (ids(found), found.next) == (["n5", "n6"], "n6"), "nothing is unread"
+
+    play(story)
+
+
 def test_the_newest_messages_are_returned_within_a_bound_of_their_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
