@@ -16,6 +16,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from aegis.protocol.command import MAX_REPLY_BYTES
+from aegis.servers.mcp.documents import without_nulls
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, LiveTerminal
 from tests.e2e.watchers import watching
@@ -240,6 +241,47 @@ async def test_a_long_inbox_is_cut_to_its_oldest_messages(
         await client.call_tool("aegis_inbox_read", {"after": found["next"], "limit": 1})
         rest = json.loads(await text_of(client, uri))
         assert rest["messages"][0]["body"][0] == "2"
+
+
+@each_era
+async def test_a_reader_of_a_long_inbox_gets_what_its_client_accepts_and_the_rest_stays_unread(
+    daemon: DaemonProcess, connect_mcp: Connect, handle: str, era: str
+) -> None:
+    daemon.call("session_new", handle=handle)
+    bodies = [f"{number}" + "x" * 100_000 for number in range(7)]
+    for body in [*bodies, "日" * 262_144, "last"]:
+        daemon.call("handoff", target_handle=handle, context=body, from_handle="pm")
+    async with connect_mcp(daemon, era, handle) as client:
+
+        async def read(tool: str, **arguments: object) -> tuple[list[str], str | None, str]:
+            found = await client.call_tool(tool, arguments)
+            assert len(found.model_dump_json(by_alias=True, exclude_none=True)) < 1024 * 1024
+            texts = [each.text for each in found.content if isinstance(each, types.TextContent)]
+            reply = found.structured_content
+            assert reply is not None
+            assert json.loads(texts[0])["messages"][0] == without_nulls(reply["messages"][0])
+            bodies = [each["body"] for each in reply["messages"]]
+            return bodies, reply["next"], "".join(texts[1:])
+
+        left_out = "newer messages do not fit: acknowledge these first, or ask for fewer (limit)"
+        newest, unshown, said = await read("aegis_inbox_read", unread=False, limit=8)
+        assert (newest, unshown, said) == (bodies[1:3], None, left_out), "the oldest is unread"
+        shown, cursor = list[str](), None
+        for tool in itertools.cycle(("aegis_inbox_read", "aegis_inbox_wait")):
+            messages, cursor, said = await read(tool, **({"after": cursor} if cursor else {}))
+            shown += messages
+            if not said:
+                break
+            assert said == left_out
+        assert (shown[:7], shown[8:]) == (bodies, ["last"])
+        text, _, notice = shown[7].partition("\n")
+        assert text == "日" * len(text)
+        assert notice == (
+            f"[shortened to {len(text)} of 262144 characters: `aegis-actors inbox read --all` "
+            "prints it whole]"
+        )
+    whole = daemon.call("inbox_read", from_handle=handle, unread=False, limit=2)["messages"][0]
+    assert whole["body"] == "日" * 262_144
 
 
 async def frames(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:

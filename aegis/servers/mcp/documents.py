@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aegis.errors import Forbidden
+from aegis.protocol.command import fitting, json_size
 from aegis.protocol.entry import Entry
 from aegis.protocol.naming import name_key
 from aegis.protocol.resources import CanvasResource, Inbox, QueueResource, Resource
@@ -61,6 +62,45 @@ def document_of(plain: Mapping[str, Any]) -> str:
     more = {"more": True} if plain.get("more") or len(kept) < len(plain["result"]) else {}
     damaged = {"damaged": plain["damaged"]} if plain.get("damaged") else {}
     return json_text({"result": kept, **more, **damaged})
+
+
+def fitted_messages(plain: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the reply of a reader of an inbox within ``MAX_BYTES``, and a sentence if it is less.
+
+    The oldest messages are kept, at least one, and ``next`` is the last of them, so that the others
+    stay unread. One that is too long alone is shortened: its reader could acknowledge nothing.
+    """
+    messages, room, kept = plain["messages"], MAX_BYTES, list[dict[str, Any]]()
+    for each in messages:
+        room -= _size_in_result(each)
+        if kept and room < 0:
+            break
+        kept.append(each if room >= 0 else _shortened(each))
+    if len(kept) == len(messages):
+        return {**plain, "messages": kept}, None
+    fitted = {"messages": kept, "next": None if plain["next"] is None else kept[-1]["id"]}
+    return fitted, "newer messages do not fit: acknowledge these first, or ask for fewer (limit)"
+
+
+def _size_in_result(message: dict[str, Any]) -> int:
+    """Return the bytes of a message in a result, as an object and in JSON within JSON."""
+    text = json.dumps(without_nulls(message), ensure_ascii=False)
+    return 16 + json_size(message) + json_size(text)
+
+
+def _shortened(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message whose body and text have a sixth of the limit each.
+
+    In JSON within JSON a text is at most twice as long, so that it takes three times its size.
+    """
+    texts = {}
+    for name in ("body", "text"):
+        whole = message[name]
+        kept = fitting(whole, MAX_BYTES // 6 - 1024)
+        of = f"{len(kept)} of {len(whole)} characters"
+        read = "`aegis-actors inbox read --all` prints it whole"
+        texts[name] = whole if kept == whole else f"{kept}\n[shortened to {of}: {read}]"
+    return {**message, **texts}
 
 
 def _fitting(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

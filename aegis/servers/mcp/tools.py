@@ -32,6 +32,7 @@ from aegis.names import shorten
 from aegis.protocol.derived.tool_schema import tool_input_schema, tool_output_schema
 from aegis.protocol.derived.wire import command_from, model_arguments, to_plain
 from aegis.protocol.entry import Entry
+from aegis.protocol.inboxes import MessageList
 from aegis.protocol.naming import name_key
 from aegis.protocol.table import TOOLS
 from aegis.protocol.tool_sets import CALL_TOOL, LIST_TOOLS, Offer, called
@@ -64,7 +65,7 @@ from aegis.servers.mcp.context import (
     is_modern,
     user_name,
 )
-from aegis.servers.mcp.documents import without_nulls
+from aegis.servers.mcp.documents import fitted_messages, without_nulls
 from aegis.servers.mcp.http_calls import HttpCall, HttpCalls, McpSession
 from aegis.servers.mcp.pipe import serve_pipe
 from aegis.servers.mcp.post_answer import PostAnswer, Receive, Send, accept_of, with_accept
@@ -380,7 +381,10 @@ class McpFace:
             if send is not None and start is not None and entry.tells_progress:
                 start(partial(self._report_progress, caller, entry, arguments, send))
             plain = to_plain(await self._port.call(caller, entry, arguments))
-            return reply_of(plain, advice(entry, plain, offer.call_limit_s))
+            left_out = None
+            if entry.reply is MessageList:
+                plain, left_out = fitted_messages(plain)
+            return reply_of(plain, left_out or advice(entry, plain, offer.call_limit_s))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
