@@ -80,7 +80,7 @@ from aegis.queues.tasks import (
     id_name,
     key_name,
 )
-from aegis.queues.workers import TaskAbandoned, TaskWorker, end_message
+from aegis.queues.workers import LOOK_AGAIN_S, TaskAbandoned, TaskWorker, end_message
 from aegis.turns.services import Services
 from aegis.turns.sessions import AgentSessions
 
@@ -213,6 +213,11 @@ class TaskDue:
 
 
 @attrs.frozen
+class LookAgain:
+    """The moments that tasks and limits wait for are to be compared with the clock again."""
+
+
+@attrs.frozen
 class Overrun:
     """The time has come at which a worker has run too long."""
 
@@ -250,6 +255,7 @@ DeskMessage = (
     | FollowQueues
     | ListEnded
     | TaskDue
+    | LookAgain
     | Overrun
     | LimitEnded
     | DelegateTimeout
@@ -280,6 +286,8 @@ class QueueDesk(Actor[DeskMessage]):
         self._opening: dict[str, trio.Event] = {}
         self._settling: set[str] = set()
         self._overruns: dict[str, Timer] = {}
+        self._due: dict[str, float] = {}  # by task, the moment that it waits for
+        self._looks_again = False  # a timer for that is set
         self._limits: dict[str, float] = {}  # by account, seconds since 1970
         self._limited: dict[str, float] = {}  # by task
         self._archived_ends: dict[str, str] = {}  # of tasks that tasks of a table wait for
@@ -360,8 +368,8 @@ class QueueDesk(Actor[DeskMessage]):
                 self._end_limit(account, until)
             case Overrun(task=task_id, worker=worker):
                 self._overrun(task_id, worker)
-            case TaskDue(task=task_id) if (task := self._find(task_id)) is not None:
-                self._line_up(task)
+            case TaskDue() | LookAgain():
+                self._take_time(message)
 
     # Deriving.
 
@@ -739,10 +747,42 @@ class QueueDesk(Actor[DeskMessage]):
             return
         moment = max(task.not_before or 0.0, task.next_try or 0.0)
         if moment > now:
-            self.context.after(moment - now, TaskDue(task.id))
+            if self._due.get(task.id) != moment:
+                self._due[task.id] = moment
+                self.context.after(moment - now, TaskDue(task.id))
+                self._look_again_later()
             return
         queue.line_up(task)
         self._start_tasks(queue)
+
+    def _take_time(self, timer: TaskDue | LookAgain) -> None:
+        if isinstance(timer, LookAgain):
+            self._looks_again = False
+            self._look_again()
+            self._look_again_later()
+            return
+        self._due.pop(timer.task, None)
+        if (task := self._find(timer.task)) is not None:
+            self._line_up(task)
+
+    def _look_again_later(self) -> None:
+        if not self._looks_again and (self._due or self._limits):
+            self._looks_again = True
+            self.context.after(LOOK_AGAIN_S, LookAgain())
+
+    def _look_again(self) -> None:
+        """Line up tasks, and end limits, whose moment has passed before their timers are due."""
+        now = time.time()
+        for task_id, moment in [*self._due.items()]:
+            task = self._find(task_id)
+            is_waiting = task is not None and task.phase == "queued"
+            if moment <= now or not is_waiting:
+                self._due.pop(task_id, None)
+            if task is not None and moment <= now:
+                self._line_up(task)
+        for account, until in [*self._limits.items()]:
+            if until <= now:
+                self._end_limit(account, until)
 
     def _start_tasks(self, queue: Queue) -> None:
         while queue.may_start and queue.settings.account not in self._limits:
@@ -867,10 +907,11 @@ class QueueDesk(Actor[DeskMessage]):
             account = queue.settings.account
             self._limits[account] = self._limited[task_id] = until
             self.context.after(wait_s, LimitEnded(account, until))
+            self._look_again_later()
         self._changed(queue)
 
     def _end_limit(self, account: str, until: float) -> None:
-        # By the timer, not by the time of day: a clock that was set back would park tasks for good.
+        # By the timer, not only by the time of day: a clock that was set back would park for good.
         if self._limits.get(account) == until:
             del self._limits[account]
             for queue in self._queues.values():

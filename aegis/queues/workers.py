@@ -35,6 +35,10 @@ LIST_S = 10.0
 HOLD_S = 600.0
 """Seconds after its last turn for which a worker may wait for what it has begun."""
 
+LOOK_AGAIN_S = 60.0
+"""Seconds after which a time of day is compared with the clock again: the machine may have slept,
+or its clock may have been set, and a timer counts neither."""
+
 LIMIT_S = 300.0
 """Seconds until a worker continues after a usage limit without an end."""
 
@@ -209,17 +213,19 @@ class TaskWorker:
         """
         watch, place = WorkerWatch(), SessionPlace(seq=0)
         held_until = limit_ends = math.inf  # moments of Trio's clock
+        until = math.inf  # the end of the limit in seconds since 1970
         limited_turn = 0
         while True:
-            news = await self.sessions.news(self.handle, place, min(held_until, limit_ends))
+            look = math.inf if until == math.inf else trio.current_time() + LOOK_AGAIN_S
+            news = await self.sessions.news(self.handle, place, min(held_until, limit_ends, look))
             if news is not None:
                 place = news.place
                 if watch.take(news.entries):
                     began()
                 if place.seq < news.newest:
                     continue
-            if trio.current_time() >= limit_ends:
-                limit_ends = math.inf
+            if trio.current_time() >= limit_ends or time.time() >= until:
+                limit_ends = until = math.inf
                 limited(None)
                 await self._continue_turn()
             verdict = await self._verdict(watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,36 @@ def test_a_task_waits_for_its_time() -> None:
         assert await office.status(past) == ["running"]
 
     play(story, BUILD, DOCS)
+
+
+def test_a_task_and_a_limit_do_not_wait_longer_because_the_machine_slept_or_its_clock_was_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(office: Office) -> None:
+        limited = await office.enqueue(queue="docs")
+        await office.begins(limited)
+        office.agents.limit("docs-1", "2026-01-01T10:00:00Z")
+        parked = await office.enqueue(queue="docs")
+        due = [await office.enqueue(not_before=f"2026-01-01T0{each}:00:00Z") for each in (8, 9)]
+        cancelled = await office.enqueue(not_before="2026-01-01T09:00:00Z")
+        await office.cancel(cancelled)
+        clock = time.time
+        with monkeypatch.context() as patched:
+            # The timers of a process do not count the time of a suspended machine.
+            patched.setattr(time, "time", lambda: clock() + 8.5 * 3600)
+            await office.passes(61)
+            assert await office.status(*due) == ["running", "waiting"]
+            assert await office.status(limited, parked) == ["limited", "pending"]
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda: clock() + 12 * 3600)
+            await office.passes(61)
+            assert await office.status(*due) == ["running", "running"]
+            assert await office.status(limited, parked) == ["running", "running"]
+            assert any("/go-on/" in each for each in office.agents.messages)
+            assert (await office.queue("docs")).limited_until is None
+            assert await office.status(cancelled) == ["cancelled"]
+
+    play(story, TWO, attrs.evolve(FREE, name="docs", max_parallel=2))
 
 
 # Attempts.
