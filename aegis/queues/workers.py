@@ -104,12 +104,15 @@ class WorkerWatch:
         return "" if self.end is None else str(self.end.get("text") or "")
 
     def take(self, entries: Sequence[TranscriptEntry]) -> bool:
-        """Take the next entries; return whether the first turn was opened in them."""
+        """Take the next entries; return whether they are the first that have a turn."""
         had_begun = self.began
         for entry in entries:
             if entry.kind == "turn_opened":
                 self.turn, self.end = int(entry.fields.get("turn", self.turn + 1)), None
             elif entry.kind == "turn_ended":
+                # The transcript may have been rotated in a long turn, and not have its beginning.
+                number = entry.fields.get("turn")
+                self.turn = max(self.turn, number if isinstance(number, int) else 1)
                 self.end = entry.fields
         return self.began and not had_begun
 
@@ -253,7 +256,7 @@ class TaskWorker:
         with contextlib.suppress(NotFound):  # it was purged
             await self.sessions.close(self.handle)
         news = await self.sessions.news(self.handle, place, trio.current_time() + CLOSE_S)
-        return news is not None and any(each.kind == "turn_opened" for each in news.entries)
+        return news is not None and WorkerWatch().take(news.entries)
 
     async def _verdict(self, watch: WorkerWatch) -> Verdict:
         info = await self.sessions.show(self.handle)

@@ -48,10 +48,14 @@ BUILD = QueueSettings(name="build", agent="claude", account="claude")
 
 @attrs.define
 class Session:
-    """A session: its transcript, and the part of its state that is not in the transcript."""
+    """A session: its transcript, and the part of its state that is not in the transcript.
+
+    The first ``dropped`` entries are not kept any more.
+    """
 
     prompt: str
     entries: list[TranscriptEntry] = attrs.field(factory=list)
+    dropped: int = 0
     state: str = "idle"
     turn: int = 0
     limited_until: str | None = None
@@ -124,7 +128,8 @@ class Agents:
 
     def follow(self, request: FollowSession, reply: Reply[SessionNews]) -> None:
         assert request.place is not None
-        entries = self.sessions[request.handle].entries[request.place.seq :]
+        session = self.sessions[request.handle]
+        entries = session.entries[max(request.place.seq, session.dropped) :]
         if not entries:
             self.waiting.append((request, reply))
             return

@@ -484,6 +484,34 @@ def test_a_task_ends_as_usual_after_a_usage_limit() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize(("outcome", "status"), [("completed", "completed"), ("failed", "failed")])
+def test_a_task_ends_whose_turn_has_outgrown_its_transcript_before_a_restart(
+    outcome: str, status: str, is_over: bool
+) -> None:
+    async def story(office: Office) -> None:
+        task = await office.enqueue()
+        await office.begins(task)
+        session = office.agents.sessions["build-1"]
+        for _ in range(3):
+            office.agents.add("build-1", "text")
+        session.dropped = 2
+        if is_over:
+            await office.stop()
+            office.agents.end("build-1", outcome, "a long story")
+            office.agents.close("build-1")
+            await office.start()
+            await office.settles()
+        else:
+            await office.restart()
+            await office.ends(task, outcome, "a long story")
+        info = await office.show(task)
+        assert (info.status, info.result, info.attempt) == (status, "a long story", 1)
+        assert list(office.agents.sessions) == ["build-1"]
+
+    play(story)
+
+
 def test_a_worker_waits_for_what_it_has_begun() -> None:
     async def story(office: Office) -> None:
         busy = await office.enqueue()
