@@ -54,6 +54,7 @@ from aegis.agents.sessions.past import (
 from aegis.agents.sessions.settings import (
     INTERRUPT_S,
     LIMIT_S,
+    LOOK_AGAIN_S,
     START_AGAIN_S,
     STORE_AGAIN_S,
     SessionBudget,
@@ -589,6 +590,8 @@ class SessionMachine:
                 self._out += self._entries.again(self._now)
             case "limit":
                 self.limited_until = None
+            case "look" if self.limited_until is not None and self._now < self.limited_until:
+                self._put(steps.SetTimer(timer="look", after_s=LOOK_AGAIN_S))
             case "runtime" if turn is not None and turn.is_sent:
                 self._interrupt("max_runtime_s")
                 self._put(steps.SetTimer(timer="kill", after_s=INTERRUPT_S))
@@ -655,6 +658,7 @@ class SessionMachine:
     def _limited(self, resets_at: float | None) -> None:
         until = self._now + LIMIT_S if resets_at is None else max(resets_at, self._now)
         self.limited_until = until
+        self._put(steps.SetTimer(timer="look", after_s=LOOK_AGAIN_S))
         self._put(steps.SetTimer(timer="limit", after_s=until - self._now))
 
     def _request_opened(self, request: ev.RequestOpened) -> None:

@@ -78,7 +78,8 @@ class Settings:
 
 
 LOOK_AGAIN_S = 300.0
-"""Seconds after which a session looks again whether its tree may work."""
+"""Seconds after which a session looks again whether its tree may work, and a usage limit has ended:
+a timer does not count the time for which the machine slept."""
 
 
 class SessionBudget:
@@ -120,7 +121,7 @@ class SessionBudget:
             self.reason = f"{cost or 0.0:.2f} of {budget:.2f} USD are spent: {self._remedy()}"
             return []
         self.reason = self.settings.refuse_work(now) or ""
-        return [SetTimer(timer="limit", after_s=LOOK_AGAIN_S)] if self.reason else None
+        return [SetTimer(timer="look", after_s=LOOK_AGAIN_S)] if self.reason else None
 
     def _remedy(self) -> str:
         name = self.settings.name()

@@ -24,9 +24,10 @@ Outcome = Literal["completed", "failed", "cancelled", "limited", "interrupted"]
 daemon ended in the turn, and the agent may have done a part of it.
 """
 
-TimerName = Literal["start", "store", "limit", "runtime", "kill", "answer"]
-"""The timers of a session: start a process, write again, end of a usage limit, end of a turn's
-time, end of the process of an agent that ignores its interrupt, end of the wait for an answer."""
+TimerName = Literal["start", "store", "limit", "look", "runtime", "kill", "answer"]
+"""The timers of a session: start a process, write again, end of a usage limit, look again whether a
+turn may open, end of a turn's time, end of the process of an agent that ignores its interrupt, end
+of the wait for an answer."""
 
 
 class SessionPhase(enum.Enum):

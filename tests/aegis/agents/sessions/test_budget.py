@@ -87,11 +87,30 @@ def test_a_session_waits_while_its_tree_may_not_work_and_continues_by_itself() -
     blocked = shown(first).blocked
     assert blocked is not None
     assert "limits.usd_per_day is 2.00" in blocked.title
-    assert steps.SetTimer(timer="limit", after_s=LOOK_AGAIN_S) in first.out
-    first.give(SessionMachine.timer_fired, "limit", at=86_000.0)
+    assert steps.SetTimer(timer="look", after_s=LOOK_AGAIN_S) in first.out
+    first.give(SessionMachine.timer_fired, "look", at=86_000.0)
     assert first.phase() is SessionPhase.IDLE
-    first.give(SessionMachine.timer_fired, "limit", at=86_401.0)
+    first.give(SessionMachine.timer_fired, "look", at=86_401.0)
     assert first.phase() is SessionPhase.WORKING
+
+
+def test_a_usage_limit_ends_by_the_clock_and_not_because_the_tree_may_not_work() -> None:
+    case = Case(refuse_work=lambda now: "it is spent" if 10.0 < now < 4_000.0 else None).working()
+    limit = ev.RateLimit(status="rejected", resets_at=9_000.0)
+    case.give(SessionMachine.heard, limit, at=10.0).result(ok=False, reason="api_error")
+    case.give(SessionMachine.arrived, (message(2),), at=20.0)
+    look = steps.SetTimer(timer="look", after_s=LOOK_AGAIN_S)
+    for at in (3_900.0, 5_000.0, 8_999.0):
+        case.out.clear()
+        case.give(SessionMachine.timer_fired, "look", at=at)
+        assert case.session.limited_until == 9_000.0
+        assert look in case.out
+        assert case.of(steps.SetTimer)[-1] == look, "no other timer takes the place of the limit's"
+    # The machine has slept: the timer of the limit is not due yet.
+    case.out.clear()
+    case.give(SessionMachine.timer_fired, "look", at=9_001.0)
+    assert case.phase() is SessionPhase.WORKING
+    assert look not in case.out
 
 
 def test_a_usage_limit_is_shown_until_its_end_and_not_only_until_its_timer() -> None:

@@ -87,7 +87,7 @@ def test_a_closed_session_ends_and_stays_closed(seed: int, length: int, killed: 
 
 def test_the_world_lets_everything_happen() -> None:
     """Without this the tests above could hold because nothing happens."""
-    worlds = [World(random.Random(seed)) for seed in range(12)]
+    worlds = [World(random.Random(seed)) for seed in range(20)]
     for world in worlds:
         live(world, 2000)
     entries = [entry for world in worlds for entry in world.entries]
