@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from aegis.client.line import CommandFailed
 from tests.resources.waiting import until
-from tests.web.browser import DESK, PHONE, Window, log_in, needs_chromium
+from tests.web.browser import DESK, PHONE, Window, address, log_in, needs_chromium, open_window
 from tests.web.studio import Studio
+from tests.web.wire import TO_DAEMON, Wire, wire_to
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
 
@@ -50,6 +52,20 @@ def _nothing_is_left(studio: Studio) -> Iterator[None]:
         studio.call("group_dissolve", group=group["group"])
     for peer in studio.call("list_sessions")["result"]:
         studio.call("close", handle=peer["handle"])
+
+
+@pytest.fixture
+def wire(studio: Studio) -> Iterator[Wire]:
+    with wire_to(urlsplit(studio.daemon.endpoint.url).port or 0) as made:
+        yield made
+
+
+def log_in_over(wire: Wire, browser: Browser, studio: Studio) -> Window:
+    """A window whose connection to the daemon can be held."""
+    url = re.sub(r":\d+/", f":{wire.port}/", address(studio.daemon), count=1)
+    window = open_window(browser, url)
+    window.wait_live()
+    return window
 
 
 # Queues.
@@ -372,6 +388,11 @@ def test_the_editor_continues_lists_indents_and_marks(studio: Studio, browser: B
     log.get_by_role("button", name="Preview").click()
     expect(log.locator(".preview")).to_contain_text("done")
     log.get_by_role("button", name="Preview").click()
+    box.fill("home")
+    keys.press("Control+a")
+    keys.press("Control+k")
+    expect(box).to_have_value("[home](https://)")
+    expect(window.page.get_by_role("dialog")).to_have_count(0)
     box.fill("kept **appended**")
     log.get_by_role("button", name="Append").last.click()
     expect(log.locator("strong")).to_have_text("appended")
@@ -477,7 +498,6 @@ def test_plugins_are_trusted_and_a_workflow_is_run_with_its_arguments(
     expect(ask).to_contain_text(plugin.name)
     ask.get_by_role("button", name="Trust them").click()
     expect(note(window, "Trusted:")).to_contain_text(plugin.name)
-    main(window).get_by_role("button", name="Run a workflow").click()
     dialog.get_by_label("Workflow").select_option("greet")
     expect(dialog).to_contain_text("Greet somebody.")
     dialog.get_by_label("name str").fill("12")
@@ -499,6 +519,42 @@ def test_plugins_are_trusted_and_a_workflow_is_run_with_its_arguments(
     fits(window)
     plugin.unlink()
     studio.call("workflow_trust")
+
+
+def test_a_form_that_ends_late_leaves_the_dialog_that_was_opened_meanwhile(
+    studio: Studio, browser: Browser, wire: Wire
+) -> None:
+    studio.call("workflow_trust")
+    window = log_in_over(wire, browser, studio)
+    page = window.page
+    window.go("/canvases")
+    names = ("late", "later")
+    for name, file in zip(names, ("late.md", "/etc/passwd"), strict=True):
+        page.get_by_role("button", name="Open a canvas").click()
+        dialog = page.get_by_role("dialog", name="Open a canvas")
+        dialog.get_by_label("Name").fill(name)
+        dialog.get_by_label("Its Markdown file").fill(file)
+        wire.hold(TO_DAEMON)
+        dialog.get_by_role("button", name="Open").click()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        page.get_by_role("button", name="Open a canvas").click()
+        dialog.get_by_label("Name").fill("written meanwhile")
+        page.keyboard.press("Control+k")  # no palette in place of the dialog
+        wire.flow()
+        if name == "late":
+            expect(main(window).get_by_role("heading", name="late", exact=True)).to_be_visible()
+        else:
+            expect(note(window, "/etc/passwd")).to_be_visible()
+        expect(dialog.get_by_label("Name")).to_have_value("written meanwhile")
+        expect(dialog.get_by_role("alert")).to_have_count(0)
+        page.keyboard.press("Escape")
+        window.go("/canvases")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("later")
+    page.keyboard.press("Control+k")  # anew
+    expect(page.get_by_role("combobox", name="Go to or do")).to_have_value("")
+    window.check()
 
 
 @on_both

@@ -47,7 +47,10 @@ export function once(act) {
 
 export const Overlay = () => {
   const here = overlay.value;
-  return here && html`<${here.Component} key=${here.id} ...${here.props} onClose=${close} />`;
+  if (!here) return null;
+  // An act that ends late closes its own dialog, not the one that was opened meanwhile.
+  const shut = () => { if (overlay.peek()?.id === here.id) close(); };
+  return html`<${here.Component} key=${here.id} ...${here.props} onClose=${shut} />`;
 };
 
 export const Notes = () => html`<div class="notes" role="status" aria-live="polite">

@@ -27,12 +27,15 @@ function step(by) {
 }
 
 function keyAct(event) {
+  // What is typed in a dialog stays; the palette may be opened anew.
+  if (overlay.value && !document.querySelector('dialog.palette')) return null;
   const isCtrl = event.ctrlKey || event.metaKey, isTyping = isWriting(event.target);
   if (isCtrl && event.shiftKey) {
     return { KeyP: () => open(Palette), KeyO: () => go('home') }[event.code];
   }
   if (event.altKey || (isTyping && event.target.closest?.('.xterm'))) return null;
   if (isCtrl) {
+    if (event.key === 'k' && event.target.closest?.('.editor')) return null; // a link
     return { k: () => open(Palette), '\\': () => open(Palette, { isBeside: true }) }[event.key];
   }
   if (isTyping || overlay.value) return null;

@@ -134,7 +134,7 @@ export function Dialog({ title, onClose, children, wide = false, foot = null, is
 export function Form({ title, verb, act, onClose, children, tone = 'main', wide = false,
   more = null,
   disabled = false }) {
-  const [why, setWhy] = useState(''), [isBusy, setBusy] = useState(false);
+  const [why, setWhy] = useState(''), [isBusy, setBusy] = useState(false), box = useRef(null);
   const send = async event => {
     event.preventDefault();
     if (isBusy || disabled) return;
@@ -144,12 +144,13 @@ export function Form({ title, verb, act, onClose, children, tone = 'main', wide 
       await act();
       onClose();
     } catch (error) {
+      if (!box.current) { say(error); return; } // the dialog was closed meanwhile
       setWhy(error.message);
       setBusy(false);
     }
   };
   return html`<${Dialog} title=${title} onClose=${onClose} wide=${wide} isForm><form
-    onSubmit=${send}
+    ref=${box} onSubmit=${send}
     onKeyDown=${event => { if (event.key === 'Enter' && (event.ctrlKey
       || event.metaKey)) send(event); }}>
     <div class="dialog-body">${children}</div>
