@@ -50,12 +50,11 @@ export function ShareLink({ subject = '', onClose }) {
   const make = async () => {
     const link = await call('page_link', { view, for_s: Number(life), label });
     changed();
-    // After the form has closed itself.
-    setTimeout(() => open(Secret, {
+    open(Secret, {
       title: `Link to ${named(view)}`, address: addressed(link.url),
       children: html`<p>It shows this and nothing else, and can change nothing, until
         ${' '}<${Time} at=${link.expires_at} isClock /> or until you revoke it under Access.</p>`,
-    }));
+    });
   };
   return html`<${Form} title=${subject ? `Share ${named(subject)}` : 'New read-only link'}
     verb="Make the link" act=${make} onClose=${onClose} disabled=${!view}>
@@ -115,7 +114,7 @@ function NewAddress({ onClose }) {
     const more = tools && { tools: [tools] };
     const made = await call('session_new', { handle: handle.trim(), ...more });
     changed();
-    setTimeout(() => showAddress(made));
+    showAddress(made);
   };
   return html`<${Form} title="Address for an agent" verb="Make the address" act=${make}
     onClose=${onClose} disabled=${!handle.trim()}>
@@ -144,7 +143,7 @@ function Addresses({ handles, again }) {
     act: async () => {
       await call('token_rotate', { session: handle });
       const made = await call('session_new', { handle });
-      setTimeout(() => showAddress(made));
+      showAddress(made);
     },
   });
   const drop = handle => confirm({
