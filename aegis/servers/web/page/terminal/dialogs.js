@@ -16,8 +16,14 @@ const SIGNALS = [
 ];
 
 export function SendSignal({ name, onClose }) {
-  const [signal, setSignal] = useState('TERM'), { running } = terminals.value.get(name) ?? {};
-  const act = () => call('term_signal', { name, signal, ...running ? { seq: running.seq } : {} });
+  const [signal, setSignal] = useState('TERM');
+  // The signal is for what ran when it was chosen, never for what began meanwhile.
+  const [running] = useState(() => terminals.peek().get(name)?.running);
+  const act = async () => {
+    const now = terminals.peek().get(name)?.running;
+    if (!running && now) throw new Error(`${now.cmd ?? 'A command'} has begun meanwhile.`);
+    await call('term_signal', { name, signal, ...running ? { seq: running.seq } : {} });
+  };
   return html`<${Form} title="Send a signal" verb="Send" act=${act} onClose=${onClose}>
     <p class="note">${running ? html`To <code dir="auto">${running.cmd ?? 'what runs'}</code>`
       : 'Nothing runs: the shell itself gets it.'}</p>
