@@ -9,10 +9,10 @@ const STEP = 30;
 const WORDS = { written: 'wrote', appended: 'appended to', changed: 'changed', removed: 'removed' };
 
 /** Return the text of a section before and after a change, from the changes before it, the newest
- * first; null for a text that is not known. */
-export function texts(changes, index) {
+ * first; null for a text that is not known. Of a whole history all texts are known. */
+export function texts(changes, index, isWhole) {
   const { section, op, text } = changes[index];
-  let before = null;
+  let before = isWhole ? '' : null;
   const older = changes.slice(index + 1).filter(each => each.section === section
     && !each.displaced);
   for (const each of older.toReversed()) {
@@ -21,6 +21,7 @@ export function texts(changes, index) {
       : ''}${each.text}`;
   }
   if (op === 'appended') {
+    // Of an appended text the difference is known without the text before.
     return { before: before ?? '', after: `${before ? before.replace(/\n?$/, '\n') : ''}${text}` };
   }
   return { before, after: text ?? '' };
@@ -28,7 +29,7 @@ export function texts(changes, index) {
 
 function Change({ changes, index, isWhole }) {
   const each = changes[index], [isOpen, setOpen] = useState(false);
-  const { before, after } = texts(changes, index), isKnown = before !== null || isWhole;
+  const { before, after } = texts(changes, index, isWhole);
   return html`<li class=${`ask ${isOpen ? 'open' : ''}`}><div class="ask-line"><button type="button"
     class="ask-open" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}><${Icon}
       of="right" />
@@ -38,8 +39,8 @@ function Change({ changes, index, isWhole }) {
     class="note">(a text that was replaced)</span>`}</span></button><span class="pm"><span
       class="plus"
     >+${each.added}</span> <span class="minus">−${each.removed}</span></span><${Time}
-    at=${each.timestamp} /></div>${isOpen && html`<div class="ask-body">${isKnown
-      ? html`<${Diff} files=${[edited(titleOf(each.section), before ?? '', after)]}
+    at=${each.timestamp} /></div>${isOpen && html`<div class="ask-body">${before !== null
+      ? html`<${Diff} files=${[edited(titleOf(each.section), before, after)]}
         isOpen=${true} />`
       : html`<p class="note">The text before is not known here: show older changes for the
         difference.</p>`}
