@@ -441,6 +441,14 @@ def test_the_history_has_who_wrote_what_and_a_canvas_is_followed(
     newest.get_by_role("button").click()
     expect(newest.locator(".dline.del")).to_have_text(re.compile("- old goal"))
     expect(newest.locator(".dline.add")).to_have_text(re.compile("- new goal"))
+    # A section that began with an append: its earlier text is what was appended.
+    given = {"name": "plan", "section": "Late"}
+    begun = studio.call("canvas_append_to_section", **given, text="- one\n- two")
+    studio.call("canvas_write_section", **given, content="- one\n- 2", if_rev=begun["rev"])
+    expect(newest).to_contain_text("you wrote Late")
+    newest.get_by_role("button").click()
+    expect(newest.locator(".dline.del")).to_have_text(re.compile("- two"))
+    expect(newest.locator(".dline.add")).to_have_text(re.compile("- 2"))
     window.page.get_by_role("button", name="Follow", exact=True).click()
     expect(window.page.get_by_role("button", name="Following")).to_be_visible()
     write_as_ada(studio, "- for the follower")
@@ -472,11 +480,12 @@ from aegis import workflow
 @workflow
 async def greet(
     engine, name: str, times: int = 1, loud: bool = False, words: list[str] = (),
-    size: Literal["small", "large"] = "small",
+    size: Literal["small", "large"] = "small", by: str | None = "nobody",
+    more: dict[str, str | None] | None = None, rank: Literal[1, 2] = 1, any=None,
 ):
     """Greet somebody."""
     engine.log("greeting")
-    return repr((name, times, loud, list(words), size))
+    return repr((name, times, loud, list(words), size, by, more, rank, any))
 '''
 
 
@@ -511,11 +520,32 @@ def test_plugins_are_trusted_and_a_workflow_is_run_with_its_arguments(
     dialog.get_by_role("button", name="Run", exact=True).click()
     expect(main(window).get_by_role("heading", name="greet")).to_be_visible()
     result = page.get_by_role("region", name="The result")
-    expect(result).to_have_text("('12', 3, True, ['a'], 'large')")
+    expect(result).to_have_text("('12', 3, True, ['a'], 'large', 'nobody', None, 1, None)")
     expect(page.get_by_role("region", name="The log")).to_contain_text("greeting")
+
+    # Each run has its arguments again, exactly, whatever was typed for another one.
     page.get_by_role("button", name="Run again").click()
     expect(dialog.get_by_label("times")).to_have_value("3")
+    dialog.get_by_label("times").fill("4")
     page.keyboard.press("Escape")
+    given = {"name": "7", "size": "large", "by": None, "more": {"a": None}, "rank": 2, "any": 5}
+    ran = studio.call("run_workflow", name="greet", kwargs=given)
+    window.go(f"/w/{ran['workflow_id']}")
+    same = "('7', 1, False, [], 'large', None, {'a': None}, 2, 5)"
+    expect(result).to_have_text(same)
+    page.get_by_role("button", name="Run again").click()
+    expect(dialog.get_by_label("name str")).to_have_value("7")
+    expect(dialog.get_by_label("times")).to_have_value("")
+    expect(dialog.get_by_label("size")).to_have_value("large")
+    expect(dialog.get_by_label("more")).to_have_value('{"a":null}')
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    window.wait("id => !location.hash.includes(id)", ran["workflow_id"])
+    expect(result).to_have_text(same)
+    page.get_by_role("button", name="Run again").click()
+    dialog.get_by_label("name str").fill("8")
+    dialog.get_by_label("more").fill('{"b": "c"}')
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    expect(result).to_have_text("('8', 1, False, [], 'large', None, {'b': 'c'}, 2, 5)")
     fits(window)
     plugin.unlink()
     studio.call("workflow_trust")

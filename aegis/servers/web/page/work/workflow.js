@@ -17,11 +17,16 @@ const ago = moment => when(moment) === 'now' ? 'just now' : `${when(moment)} ago
 const byHandle = sender => sender.replace(/^agent:/, '').replace(/^human$/, 'you');
 const read = text => { try { return JSON.parse(text); } catch { return null; } };
 
-/** Whether a parameter takes text as it is typed. */
-const isText = type => !type || /\bstr\b(?![^|]*\])/.test(type);
+/** Whether a parameter takes text as it is typed: `str | None`, but not `dict[str, str | None]`. */
+const isText = type => !type || outer(type).split('|').some(each => each.trim() === 'str');
+const outer = type => {
+  const less = type.replace(/\[[^[\]]*\]/g, '');
+  return less === type ? type : outer(less);
+};
 const isNumber = type => /^(int|float)( \| None)?$/.test(type ?? '');
+/** The texts of a Literal that has nothing but texts. */
 const choicesOf = type => {
-  const found = /^(?:typing\.)?Literal\[(.*)\]$/.exec(type ?? '');
+  const found = /^(?:typing\.)?Literal\[((?:'[^']*'|"[^"]*"|, )+)\]$/.exec(type ?? '');
   return found && [...found[1].matchAll(/'([^']*)'|"([^"]*)"/g)].map(each => each[1] ?? each[2]);
 };
 
@@ -31,6 +36,13 @@ function valueOf({ name, type, required }, text) {
   if (type === 'bool') return text === 'true';
   if (choicesOf(type) || isText(type)) return text;
   try { return JSON.parse(text); } catch { throw new Error(`${name}: the value is not JSON`); }
+}
+
+/** An argument of an earlier run, as one types it. */
+function shownOf({ type }, value) {
+  if (value === null && (isText(type) || isNumber(type))) return '';
+  return typeof value === 'string' && (isText(type) || choicesOf(type)) ? value
+    : JSON.stringify(value);
 }
 
 function Argument({ of: { name, type, required }, value = '', onInput }) {
@@ -73,27 +85,28 @@ function Problems({ list, onTrust }) {
       onClick=${ask}>Trust the plugins…<//></div>`}</div>`;
 }
 
-/** Run a workflow.
- * @param {{onClose: () => void, name?: string, given?: Record<string, any>}} props */
-function Run({ onClose, name: first = '', given = null }) {
+/** Run a workflow, or one again: `run` has its id, its name, and its arguments if all are known.
+ * @param {{onClose: () => void, name?: string,
+ *   run?: {id: string, name: string, given: Record<string, any> | null} | null}} props */
+function Run({ onClose, run = null, name: first = run?.name ?? '' }) {
   const [found, setFound] = useState(null), [name, setName] = useState(first);
-  const one = draft(`run/${name}`), values = one.value ?? {}, [turn, setTurn] = useState(0);
+  const isAgain = run?.name === name, given = isAgain ? run.given ?? {} : {};
+  const one = draft(`run/${isAgain ? run.id : name}`);
   useEffect(() => {
     call('workflow_list', { limit: 0 }).then(list => {
       setFound(list);
       setName(was => was || (list.workflows[0]?.name ?? ''));
     }, say);
-  }, [turn]);
+  }, []);
   const known = found?.workflows.find(each => each.name === name);
-  useEffect(() => { // the arguments of an earlier run
-    if (given && known && one.peek() === null) {
-      one.value = Object.fromEntries(known.parameters.filter(each => each.name in given).map(each =>
-        [each.name, isText(each.type) ? String(given[each.name])
-          : JSON.stringify(given[each.name])]));
-    }
-  }, [known]);
+  const before = Object.fromEntries((known?.parameters ?? []).filter(each =>
+    Object.hasOwn(given, each.name)).map(each => [each.name, shownOf(each, given[each.name])]));
+  const values = one.value ?? before;
   const act = async () => {
-    const entries = known.parameters.map(each => [each.name, valueOf(each, values[each.name])]);
+    // What was not changed is given as it was: in a text box 3 and "3" are the same.
+    const entries = known.parameters.map(each => [each.name,
+      Object.hasOwn(given, each.name) && values[each.name] === before[each.name] ? given[each.name]
+        : valueOf(each, values[each.name])]);
     const kwargs = Object.fromEntries(entries.filter(each => each[1] !== undefined));
     const { workflow_id } = await call('run_workflow', { name, kwargs });
     one.value = null;
@@ -102,7 +115,9 @@ function Run({ onClose, name: first = '', given = null }) {
   return html`<${Form} title="Run a workflow" verb="Run" act=${act} onClose=${onClose}
     disabled=${!known}>
     ${found && html`<${Problems} list=${found.problems} onTrust=${() => open(Run, { name,
-      given })} />`}
+      run })} />`}
+    ${isAgain && !run.given && html`<p class="note">The arguments of that run are too long to be
+      shown: they are not filled in.</p>`}
     ${found && !found.workflows.length && html`<p
       class="quiet">No plugin has a workflow that can be run.
       Plugins are files in .aegis/plugins of the project.</p>`}
@@ -113,11 +128,11 @@ function Run({ onClose, name: first = '', given = null }) {
         selected=${each.name === name}>${each.name}</option>`)}</select>
       <//>${known?.doc && html`<p class="quiet" dir="auto">${known.doc}</p>`}
       ${known?.parameters.map(each => html`<${Argument} key=${each.name} of=${each}
-      value=${values[each.name]} onInput=${value => { one.value = { ...one.peek(),
+      value=${values[each.name]} onInput=${value => { one.value = { ...one.peek() ?? before,
         [each.name]: value }; }}
       />`)}`}<//>`;
 }
-export const runWorkflow = (name = '', given = null) => open(Run, { name, given });
+export const runWorkflow = (name = '') => open(Run, { name });
 
 /** The steps of a run, the first thousands of them. */
 async function readSteps(id) {
@@ -213,8 +228,8 @@ export function Workflow({ id }) {
       ${mayResume && html`<${Button} small
         onClick=${act('workflow_resume')}>Resume<//><${Button} small
       onClick=${act('workflow_retry')}>Retry from the start<//>`}
-      ${isOver && html`<${Button} small onClick=${() => runWorkflow(run.name,
-        given)}>Run again…<//>`}`}<//>
+      ${isOver && html`<${Button} small onClick=${() => open(Run, { run: { id, name: run.name,
+        given } })}>Run again…<//>`}`}<//>
     <div class="page narrow">${asks.length > 0 && html`<section class="docked flat"
       aria-label="Asks you">
       <${RequestList} list=${asks} isHere /></section>`}
