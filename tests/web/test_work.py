@@ -364,6 +364,102 @@ def test_a_section_that_is_removed_while_one_writes_in_it_is_not_lost(
     window.check()
 
 
+def test_what_is_typed_while_a_section_is_saved_stays_and_the_focus_returns(
+    studio: Studio, browser: Browser, wire: Wire
+) -> None:
+    write_as_ada(studio, "- saved")
+    window = log_in_over(wire, browser, studio)
+    window.go("/c/plan")
+    goals, keys = part(window, "Goals"), window.page.keyboard
+    edit, box = goals.get_by_role("button", name="Edit"), goals.get_by_role("textbox")
+    edit.click()
+    window.page.evaluate(
+        """() => { window.alerts = []; new MutationObserver(() => {
+        const alert = document.querySelector('.conflict');
+        if (alert) alerts.push(alert.textContent); }).observe(document.body,
+        { childList: true, subtree: true }); }"""
+    )
+    box.fill("- first")
+    wire.hold(TO_DAEMON)
+    keys.press("Control+Enter")
+    keys.press("End")
+    keys.type(" and more")
+    wire.flow()
+    expect(note(window, "Saved")).to_be_visible()
+    expect(goals.get_by_role("button", name="Save")).to_be_enabled()
+    expect(box).to_have_value("- first and more")
+    expect(box).to_be_focused()
+    assert studio.goals()["text"] == "- first"
+    keys.press("Control+Enter")
+    expect(goals.get_by_role("listitem")).to_have_text("first and more")
+    expect(edit).to_be_focused()
+    assert window.page.evaluate("alerts") == []
+    edit.click()
+    box.fill("- discarded")
+    goals.get_by_role("button", name="Discard").click()
+    dialog = window.page.get_by_role("dialog", name="Discard what you wrote?")
+    dialog.get_by_role("button", name="Discard").click()
+    expect(edit).to_be_focused()
+
+    log = part(window, "Log")
+    add = log.get_by_role("button", name="Append")
+    add.click()
+    log.get_by_role("textbox").fill("one of two")
+    wire.hold(TO_DAEMON)
+    keys.press("Control+Enter")
+    keys.type("\nthe other")
+    wire.flow()
+    expect(log.get_by_role("textbox")).to_have_value("\nthe other")
+    expect(log).to_contain_text("one of two")
+    expect(add.last).to_be_enabled()
+    keys.press("Control+Enter")
+    expect(log.get_by_role("textbox")).to_have_count(0)
+    expect(log).to_contain_text("the other")
+    expect(add).to_be_focused()
+    assert studio.plan.read_text().count("one of two") == 1
+    window.check()
+
+
+def test_a_text_without_headings_is_the_same_to_its_writer_once_it_gets_some(
+    studio: Studio, browser: Browser
+) -> None:
+    file = studio.daemon.root / "plain.md"
+    file.write_text("before\n")
+    studio.call("canvas_open", name="plain", file="plain.md")
+    studio.call("canvas_open", name="blank", file="blank.md")
+    window = log_in(browser, studio.daemon)
+    first, whole = part(window, "Before the first heading"), part(window, "The whole text")
+    goals = {"section": "Goals", "content": "- ship", "from_handle": "ada"}
+
+    window.go("/c/plain")
+    whole.get_by_role("button", name="Edit").click()
+    whole.get_by_role("textbox").fill("mine")
+    studio.call("canvas_write_section", name="plain", **goals)
+    expect(first.get_by_role("textbox")).to_have_value("mine")
+    expect(first.get_by_role("textbox")).to_be_focused()
+    expect(first.get_by_role("alert")).to_have_count(0)
+    expect(whole).to_have_count(0)
+    file.write_text(file.read_text().partition("\n## Goals")[0])
+    expect(whole.get_by_role("textbox")).to_have_value("mine")
+    expect(first).to_have_count(0)
+    studio.call("canvas_write_section", name="plain", **goals)
+    expect(first.get_by_role("textbox")).to_have_value("mine")
+    first.get_by_role("button", name="Save").click()
+    expect(first.get_by_role("textbox")).to_have_count(0)
+    assert file.read_text().split() == ["mine", "##", "Goals", "-", "ship"]
+
+    window.go("/c/blank")
+    whole.get_by_role("button", name="Append").click()
+    whole.get_by_role("textbox").fill("a beginning")
+    studio.call("canvas_write_section", name="blank", **goals)
+    expect(first.get_by_role("textbox")).to_have_value("a beginning")
+    first.get_by_role("button", name="Append").last.click()
+    expect(first.get_by_role("textbox")).to_have_count(0)
+    words = (studio.daemon.root / "blank.md").read_text().split()
+    assert words == ["a", "beginning", "##", "Goals", "-", "ship"]
+    window.check()
+
+
 def test_the_editor_continues_lists_indents_and_marks(studio: Studio, browser: Browser) -> None:
     window = log_in(browser, studio.daemon)
     window.go("/c/plan")

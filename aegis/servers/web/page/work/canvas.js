@@ -7,7 +7,7 @@ import {
 import { actions } from '../actions.js';
 import { draft } from '../drafts.js';
 import { edited, Diff } from '../diff.js';
-import { open, say } from '../overlay.js';
+import { open, overlay, say } from '../overlay.js';
 import { at, go } from '../place.js';
 import { Text } from '../text.js';
 import { Editor } from './editor.js';
@@ -19,6 +19,20 @@ export const writerOf = writer => writer === OWN ? 'you'
 export const titleOf = section => section === '_preamble' ? 'Before the first heading'
   : section === 'body' ? 'The whole text' : section;
 
+/** Move the drafts of the text before the first heading: it is the section `body` while there is no
+ * heading, `_preamble` with one. */
+function moveDrafts(canvas, sections) {
+  const names = sections.map(each => each.section), isAlone = names.length === 1;
+  if (names.includes('body') && !isAlone) return; // it is a heading
+  const [from, to] = names.includes('body') ? ['_preamble', 'body'] : ['body', '_preamble'];
+  for (const kind of ['', ' +']) {
+    const one = draft(`c/${canvas}/${from}${kind}`), next = draft(`c/${canvas}/${to}${kind}`);
+    if (one.peek() === null || next.peek() !== null) continue;
+    next.value = one.peek();
+    one.value = null;
+  }
+}
+
 /** The sections of a canvas, read again with each change. An older answer that comes later counts
  * for nothing. Returns [canvas, problem, read]. */
 function useSections(name) {
@@ -29,6 +43,7 @@ function useSections(name) {
       const found = await call('canvas_read', { name });
       if (found.rev < newest.current) return null;
       newest.current = found.rev;
+      moveDrafts(name, found.sections);
       setText(found); setProblem('');
       return found;
     } catch (error) {
@@ -60,7 +75,8 @@ function Part({ canvas, part, read }) {
   const [isBusy, setBusy] = useState(false), busy = useRef(false);
   const [problem, setProblem] = useState('');
   const [isAdding, setAdding] = useState(Boolean(extra.peek()));
-  const button = useRef(null), kept = one.value, title = titleOf(section);
+  const button = useRef(null), adder = useRef(null), box = useRef(null), back = useRef(null);
+  const kept = one.value, title = titleOf(section), isCovered = overlay.value !== null;
   const isStale = kept && !isGone && kept.rev !== rev;
   const alone = async act => { // a second click of the same moment does nothing
     if (busy.current) return;
@@ -71,24 +87,38 @@ function Part({ canvas, part, read }) {
       setBusy(false);
     }
   };
-  const close = () => { one.value = null; setProblem(''); button.current?.focus(); };
+  // The focus of an editor that was closed returns to its button, once that can have it.
+  useEffect(() => {
+    const target = back.current?.current;
+    if (!target || isCovered) return;
+    back.current = null;
+    if (document.activeElement === document.body) target.focus();
+  });
+  const close = () => { one.value = null; setProblem(''); back.current = button; };
+  const stop = () => { setAdding(false); back.current = adder; };
   const begin = () => { one.value = { text, base: text, rev }; };
   const change = value => { one.value = { ...one.peek(), text: value }; };
   const accept = mine => {
     one.value = { text: mine ? one.peek().text : text, base: text, rev };
     setProblem('');
+    box.current.querySelector('textarea')?.focus();
   };
   const save = () => alone(async () => {
+    const given = one.peek();
+    let written;
     try {
-      await call('canvas_write_section', { name: canvas, section, content: one.peek().text,
-        ...!isGone && { if_rev: one.peek().rev } });
+      written = await call('canvas_write_section', { name: canvas, section, content: given.text,
+        ...!isGone && { if_rev: given.rev } });
     } catch (error) {
       const found = await read(), now = found?.sections.find(each => each.section === section);
       if (!now || now.rev === one.peek()?.rev) throw error;
       return; // another writer was first, which is shown
     }
-    await read();
-    close(); say('Saved');
+    const saved = (await read())?.sections.find(each => each.rev === written.rev);
+    const now = one.peek();
+    if (!now || now.text === given.text) close();
+    else one.value = { text: now.text, base: saved?.text ?? given.text, rev: written.rev };
+    say('Saved');
   });
   const leave = () => {
     if (one.peek()?.text === one.peek()?.base) close();
@@ -98,23 +128,27 @@ function Part({ canvas, part, read }) {
   const append = event => {
     event.preventDefault();
     alone(async () => {
-      if (!extra.peek()?.trim()) return;
-      await call('canvas_append_to_section', { name: canvas, section, text: extra.peek() });
-      extra.value = null;
-      setAdding(false);
+      const given = extra.peek();
+      if (!given?.trim()) return;
+      await call('canvas_append_to_section', { name: canvas, section, text: given });
+      const now = extra.peek() ?? '', rest = now.startsWith(given) ? now.slice(given.length) : now;
+      extra.value = rest.trim() ? rest : null;
+      if (!rest.trim()) stop();
       await read();
     });
   };
-  return html`<section class="part" aria-label=${title}
+  return html`<section class="part" ref=${box} aria-label=${title}
     id=${`part-${section}`}><header><h2><bdi>${title}
     </bdi></h2>${!isGone && html`<span class="note">revision ${rev} by${' '}
       <bdi>${writerOf(writer)}</bdi></span>`}<span
-    class="gap"></span>${!kept && !isReadOnly.value && html`<${Button} small tone="ghost"
-      onClick=${() => setAdding(!isAdding)}>Append<//>${!more && html`<button type="button"
+    class="gap"></span>${!kept && !isReadOnly.value && html`<button type="button"
+      class="btn small ghost" ref=${adder} onClick=${() =>
+      setAdding(!isAdding)}>Append</button>${!more && html`<button type="button"
       class="btn small ghost" ref=${button} onClick=${begin}>Edit</button>`}`}</header>
-    ${isGone && html`<p class="conflict" role="alert">Another writer removed this section meanwhile.
-      Your text is below: saving it adds the section again.</p>`}
-    ${isStale && html`<${Conflict} part=${part} one=${one} onTake=${() => accept(false)}
+    ${isGone && html`<p class="conflict" role="alert">${kept?.base ? `Another writer
+      removed this section meanwhile. Your text is below: saving it adds the section again.`
+      : 'The canvas has no such section. Your text is below: saving it adds the section.'}</p>`}
+    ${isStale && !isBusy && html`<${Conflict} part=${part} one=${one} onTake=${() => accept(false)}
       onKeep=${() => accept(true)} />`}
     ${kept ? html`<${Editor} value=${kept.text} label=${`New text of ${title}`} onInput=${change}
         onSave=${isStale ? null : save} onLeave=${leave} />
@@ -126,7 +160,7 @@ function Part({ canvas, part, read }) {
     ${more && html`<p class="note">The section is longer than what is shown.</p>`}
     ${isAdding && html`<form class="write" onSubmit=${append}><${Editor} value=${extra.value ?? ''}
       label=${`Append to ${title}`} rows=${3} onInput=${value => { extra.value = value; }}
-      onSave=${() => append(new Event('submit'))} onLeave=${() => setAdding(false)} />
+      onSave=${() => append(new Event('submit'))} onLeave=${stop} />
       <div class="ask-acts"><button class="btn main" disabled=${isBusy
         || !extra.value?.trim()}>Append
       </button></div></form>`}
@@ -178,7 +212,7 @@ async function follow(name) {
 export function Canvas({ id }) {
   const known = canvases.value.get(id), [text, problem, read] = useSections(id);
   const [isHistory, setHistory] = useState(false), body = useRef(null), { last } = known ?? {};
-  const seen = useRef(new Set());
+  const seen = useRef(new Set(['_preamble']));
   if (!known && loaded.value.has('canvases') && !text) {
     return html`<${Empty} title=${`There is no canvas “${id}”.`}>${!isReadOnly.value
       && html`<${Button}
@@ -188,7 +222,7 @@ export function Canvas({ id }) {
   for (const name of names) seen.current.add(name);
   // A section that was removed while somebody here wrote in it stays: nothing written is lost.
   const lost = text ? [...seen.current].filter(each => !names.includes(each)
-    && draft(`c/${id}/${each}`).value) : [];
+    && ['', ' +'].some(kind => draft(`c/${id}/${each}${kind}`).value)) : [];
   const note = last && html`revision ${known.rev} by
     <bdi> ${writerOf(last.writer)}</bdi> · <${Time} at=${last.timestamp} />`;
   const to = section => [...body.current.querySelectorAll('.part')]
@@ -211,7 +245,8 @@ export function Canvas({ id }) {
       ${isHistory && html`<${History} canvas=${id} rev=${known?.rev} />`}
       ${text && !parts.length && html`<p class="calm">The file is empty.</p>`}
       ${[...parts, ...lost.map(section => ({ section, text: '', rev: null, writer: 'outside',
-        isGone: true }))].map(each => html`<${Part} key=${each.section} canvas=${id} part=${each}
+        isGone: true }))].map(each => html`<${Part} canvas=${id} part=${each}
+        key=${each.section === 'body' && parts.length === 1 ? '_preamble' : each.section}
         read=${read} />`)}
     </div></div>`;
 }
