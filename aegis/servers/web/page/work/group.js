@@ -14,7 +14,7 @@ import { Text } from '../text.js';
 import { WriteBox } from './write.js';
 
 const NAME = '[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}', MOST = 16, DAY_S = 86400;
-const OWN = 'human';
+const OWN = 'human', SHOWN_CHARS = 200; // of an order
 const WORDS = { pending: 'has not replied yet', replied: 'replied', failed: 'failed',
   interrupted: 'was interrupted', cancelled: 'was cancelled', limited: 'has a usage limit',
   lost: 'was lost' };
@@ -145,6 +145,9 @@ function Order({ group, order, isNewest }) {
   const members = Object.entries(found?.metadata.members ?? {}), got = found?.order ?? [];
   const rank = handle => got.includes(handle) ? got.indexOf(handle) : got.length;
   members.sort((a, b) => rank(a[0]) - rank(b[0]));
+  // The daemon counts characters as code points.
+  const isCut = [...order.objective].length >= SHOWN_CHARS, all = Object.keys(replies);
+  const reader = all.find(agentOf) ?? all[0];
   const count = replied(replies), isEnding = endings.value.has(id);
   const first = () => confirm({ title: 'Take the first reply?', verb: 'Take the first', tone: 'bad',
     text: `${count ? 'The turns' : 'Once a member has replied, while this page is open, the turns'
@@ -161,7 +164,10 @@ function Order({ group, order, isNewest }) {
       ${' '}replied</span>${!isOver && isEnding && html`<span class="note">ends with the first
       reply</span>`}${!isOver && !isEnding && !isReadOnly.value && html`<${Button} small
       tone="ghost" onClick=${first}>Only the first…<//>`}</header>
-      <${Text}>${order.objective}<//></div>
+      <${Text}>${order.objective}<//>
+      ${isCut && html`<p class="note">Only the first ${SHOWN_CHARS} characters of an order are shown
+        here: <${Link} class="link" to=${at('a', reader)}>the transcript of <bdi>${reader}</bdi><//>
+        ${' '}has all of it.</p>`}</div>
     ${problem && html`<p class="bad-text" role="alert">${problem}</p>`}
     <div role="list" aria-label="Replies">${members.map(([handle, member]) => html`<div
       role="listitem"
