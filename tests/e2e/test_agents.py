@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -97,10 +97,17 @@ class Team:
         return [each["outcome"] for each in self.entries(handle, "turn_ended")]
 
     def has_outcomes(self, handle: str, *outcomes: str) -> None:
-        until(lambda: self.outcomes(handle) == [*outcomes], f"turns end as {outcomes}")
+        self._until(handle, lambda: self.outcomes(handle) == [*outcomes], f"they end as {outcomes}")
 
     def has_turns(self, handle: str, number: int) -> None:
-        until(lambda: len(self.outcomes(handle)) == number, f"{number} turns have ended")
+        self._until(handle, lambda: len(self.outcomes(handle)) == number, f"{number} have ended")
+
+    def _until(self, handle: str, holds: Callable[[], bool], what: str) -> None:
+        try:
+            until(holds, f"turns of {handle}: {what}")
+        except AssertionError as error:
+            error.add_note(f"its turns end as {self.outcomes(handle)}: {self.info(handle)}")
+            raise
 
     def texts(self, handle: str) -> list[str]:
         """The texts of the agent; the stand-in says the headers of messages too."""

@@ -275,6 +275,7 @@ def test_find_in_the_screen_counts_and_steps(
     terminal = new_terminal()
     terminal.run("for i in 1 2 3; do echo Fox $i; echo fox; done")
     window = opened_at(browser, daemon, terminal.name)
+    window.wait("app.current.owner?.yours")  # another size begins the search anew
     window.page.get_by_label(f"Terminal {terminal.name}").click()
     window.page.keyboard.press("Control+Shift+F")
     bar = window.page.get_by_role("search", name="Find in output")
