@@ -415,6 +415,7 @@ def test_failed_commands_are_found_and_an_address_shows_a_command(
     for command in ("false", "true", "seq 300", "(exit 3)", "seq 400"):
         terminal.run(command)
     window = opened_at(browser, daemon, terminal.name)
+    window.wait("app.current.owner?.yours && app.current.marks.byStart.size === 5")
     listed = show_commands(window, terminal.name)
     listed.get_by_role("button", name="Previous failed command").click()
     chosen = listed.locator(".block.chosen")
