@@ -338,6 +338,21 @@ def test_a_call_that_a_person_allowed_is_run_once_and_no_other(own_daemon: Daemo
     assert [each["name"] for each in team.call("term_list")["result"]] == ["one"]
 
 
+def test_a_shell_command_that_a_person_allowed_allows_no_tool_that_it_names(
+    own_daemon: DaemonProcess,
+) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    handle = team.spawn(
+        'ASK grep -r aegis_term_spawn .\nMCP aegis_term_spawn {"name": "one"}', profile="acp"
+    )
+    request = open_request(team)
+    named = {"id": request["id"], "digest": request["digest"]}
+    team.call("request_answer", **named, answer="allow")
+    team.has_outcomes(handle, "completed")
+    assert "needs the approval" in team.texts(handle)[-1]
+    assert team.call("term_list")["result"] == []
+
+
 @pytest.mark.parametrize(
     ("order", "ways"),
     [

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from aegis.agents.drivers.harness import OWN_PREFIX
+from aegis.agents.drivers.acp.frames import mapping
+from aegis.agents.drivers.acp.updates import content_text
 from aegis.agents.profiles.profile import Profile, own_keys
 from aegis.agents.profiles.rights import refuse_call, refuse_program, refuse_terminals, verdict
 from aegis.protocol.agent_events import RequestOpened
@@ -114,7 +115,11 @@ class SessionRights:
 MAX_ALLOWED = 64
 """Permissions of a session whose calls have not come; the oldest is dropped."""
 
-_TOOL = re.compile(r"\baegis_(\w+)")
+_TOOL = re.compile(r"(?:(?:mcp[_.:/-]+)?aegis[_.:/-]+)?aegis_(\w+)")
+"""The name of a tool of ours, with the name of our server as agents put it before."""
+
+_TITLE = re.compile(_TOOL.pattern + r"(?: ?[:(].*)?", re.DOTALL)
+"""The title of a call of a tool of ours: its name, and then its arguments or its server."""
 
 
 class Allowed:
@@ -125,22 +130,22 @@ class Allowed:
         self._lasting: set[str] = set()
 
     def add(self, request: RequestOpened, *, lasts: bool) -> None:
-        """Note a permission; one that names no tool of ours, or several, changes nothing."""
-        tool = request.tool.removeprefix(OWN_PREFIX)
-        named = set(_TOOL.findall(tool)) or set(_TOOL.findall(request.title))
-        if len(named) != 1:
+        """Note a permission; one that is not for a tool of ours changes nothing."""
+        named = _TOOL.fullmatch(request.tool)
+        found = named
+        if not request.tool and request.tool_kind == "other":
+            # The title of a command or of a file may be any text.
+            found = _TITLE.fullmatch(request.title)
+        if found is None:
             return
-        command = named.pop()
-        if lasts:
+        command = found[1]
+        if lasts and (named is not None or _calls_in(command, request.input)):
             self._lasting.add(command)
         else:
             self._calls = [*self._calls, (command, request.input)][-MAX_ALLOWED:]
 
     def take(self, command: str, arguments: Mapping[str, object]) -> bool:
-        """Return whether a call was allowed; the permission of one call is used up.
-
-        Some agents show no input in their requests: then the tool's name has to do.
-        """
+        """Return whether a call was allowed; the permission of one call is used up."""
         if command in self._lasting:
             return True
         for place, (name, shown) in enumerate(self._calls):
@@ -151,14 +156,37 @@ class Allowed:
 
 
 def _fits(command: str, shown: Mapping[str, object], arguments: Mapping[str, object]) -> bool:
-    """Return whether the input that a person saw is that of a call."""
-    entry = BY_NAME.get(command)
-    fields = () if entry is None else attrs.fields(entry.command)
-    if not shown.keys() & {each.name for each in fields}:
-        return True
+    """Return whether the input that a person saw is that of a call.
+
+    An input without any argument is that of a call without arguments.
+    """
     # What is left out has its default: MCP fills that in.
-    defaults = {each.name: each.default for each in fields}
-    return _comparable({**defaults, **shown}) == _comparable({**defaults, **arguments})
+    defaults = {name: each.default for name, each in _fields(command).items()}
+    wanted = _comparable({**defaults, **arguments})
+    calls = _calls_in(command, shown) or [{}]
+    return any(_comparable({**defaults, **each}) == wanted for each in calls)
+
+
+def _calls_in(command: str, shown: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Return the parts of an input that can be the arguments of a call.
+
+    codex puts them below the names of the server and the tool; gemini shows them as a text.
+    """
+    below = mapping(shown.get("arguments"))
+    known = _fields(command).keys()
+    return [each for each in (shown, below, _in_text(shown)) if known & each.keys()]
+
+
+def _in_text(shown: Mapping[str, object]) -> Mapping[str, object]:
+    try:
+        return mapping(json.loads(content_text(shown.get("content"))))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _fields(command: str) -> Mapping[str, attrs.Attribute[object]]:
+    entry = BY_NAME.get(command)
+    return {} if entry is None else attrs.fields_dict(entry.command)
 
 
 def _comparable(arguments: Mapping[str, object]) -> str:
