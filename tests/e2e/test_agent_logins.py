@@ -146,8 +146,10 @@ def test_the_only_method_of_an_acp_agent_is_used_without_asking(own_daemon: Daem
 
 
 def test_a_person_chooses_between_several_methods(own_daemon: DaemonProcess) -> None:
-    team = Team(own_daemon, more={"two": acp_with(STAND_IN_LOGINS=TWO)})
-    handle = team.spawn("LOGIN", profile="two")
+    team, handle = Team(own_daemon, more={"two": acp_with(STAND_IN_LOGINS=TWO)}), "ann"
+    words = ("agent", "launch", "two", "LOGIN", "--handle", handle, "--wait", "--timeout", "30")
+    waited = own_daemon.cli(*words)
+    assert (waited.returncode, "ann needs you: log in" in waited.stderr) == (3, True), waited.stderr
     request = open_request(team)
     assert (request["kind"], "'oauth' (Log in with browser)" in request["reason"]) == (
         "login",

@@ -163,7 +163,8 @@ def outcome_of(wait: WaitAgent, session: SessionMachine, info: AgentInfo) -> Age
             return ends(outcome="limit", reason=blocked.title, blocked=blocked)
         if not blocked.request_id:
             return None  # nobody can answer it yet
-        if blocked.in_turn or not is_for_turn:
+        # No turn begins before a person has logged in.
+        if blocked.in_turn or not is_for_turn or blocked.kind == "auth":
             return ends(outcome="blocked", reason=blocked.title, blocked=blocked)
     if info.state == "error":
         return ends(outcome="failed", reason=info.reason)
