@@ -52,6 +52,8 @@ class AgentLogin:
 
     def follow(self, phase: steps.SessionPhase) -> list[steps.Output]:
         """Return the output for a new phase: the request, or the end of the request."""
+        if phase is steps.SessionPhase.DORMANT:
+            self._reason = ""  # it is tried again, and may then fail for another reason
         if phase is not steps.SessionPhase.ERROR:
             return self._withdraw()
         if not self._reason:

@@ -382,7 +382,7 @@ class SessionMachine:
         fresh = self._waiting.add(messages, self._past.known)
         if messages and not self._waiting and self._turn is None:
             self._put(steps.Acknowledge(messages[-1].id))  # the daemon ended before it could
-        if fresh and self.phase is SessionPhase.ERROR:
+        if fresh:
             self._try_again()
 
     def _open_turn(self) -> None:
@@ -717,10 +717,9 @@ class SessionMachine:
             return
         self._is_wanted = self.phase is not SessionPhase.CLOSED
         self._ladder.restart()
+        self._try_again()
         if self.has_process:
             self._stop_process(f"restarted by {by}")
-        elif self.phase is SessionPhase.ERROR:
-            self._try_again()
 
     @_takes
     def resume(self, login: str = "") -> None:
@@ -729,13 +728,15 @@ class SessionMachine:
         ``login`` is the id of the login method that a person has chosen.
         """
         self._login_method = login or self._login_method
-        self._is_wanted = self.phase in (SessionPhase.DORMANT, SessionPhase.ERROR)
-        if self.phase is SessionPhase.ERROR:
-            self._try_again()
+        self._is_wanted |= self.phase in _WITHOUT_PROCESS
+        self._try_again()
 
     def _try_again(self) -> None:
-        self._ladder.restart()
-        self._become(SessionPhase.DORMANT)
+        """Leave an error, or the one that would follow the end of a process that has failed."""
+        self._is_failed = False
+        if self.phase is SessionPhase.ERROR:
+            self._ladder.restart()
+            self._become(SessionPhase.DORMANT)
 
     @_takes
     def withdraw(self, message: str, by: str) -> None:
@@ -787,3 +788,7 @@ class SessionMachine:
 
     def _put(self, output: Output) -> None:
         self._out.append(output)
+
+
+_WITHOUT_PROCESS = (SessionPhase.DORMANT, SessionPhase.STOPPING, SessionPhase.ERROR)
+"""The phases of a session that has no process, or soon has none."""

@@ -402,6 +402,36 @@ def test_an_agent_that_fails_in_a_turn_is_in_error_with_the_reason() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("step", "given", "sent"),
+    [
+        (SessionMachine.restart, ("human",), 1),
+        (SessionMachine.resume, (), 1),
+        (SessionMachine.arrived, ((message(2),),), 2),
+    ],
+)
+def test_an_order_while_a_failed_process_is_being_ended_starts_one_more(
+    step: Any, given: tuple[object, ...], sent: int
+) -> None:
+    failed = DriverFailed(launch=1, reason="log in with: claude /login", kind="login")
+    case = Case().working().give(SessionMachine.driver_failed, failed)
+    assert case.phase() is SessionPhase.STOPPING
+    case.give(step, *given).give(SessionMachine.driver_ended, driver_ended(0))
+    assert (case.phase(), len(case.of(steps.StartDriver))) == (SessionPhase.STARTING, 2)
+    case.ready()
+    assert len(case.of(SendTurn)) == sent
+    case.give(SessionMachine.driver_failed, DriverFailed(launch=2, reason="it is broken"))
+    case.give(SessionMachine.driver_ended, driver_ended(1))
+    assert (case.phase(), len(case.of(steps.StartDriver))) == (SessionPhase.ERROR, 2)
+    assert case.of(steps.OpenAtDesk) == [], "no login is needed any more"
+
+
+def test_a_resume_during_a_restart_does_not_call_that_off() -> None:
+    case = Case().working().result().give(SessionMachine.restart, "human")
+    case.give(SessionMachine.resume).give(SessionMachine.driver_ended, driver_ended(0))
+    assert case.phase() is SessionPhase.STARTING
+
+
 def test_a_turn_that_was_opened_and_not_sent_is_sent_when_the_agent_is_back() -> None:
     case = Case().working().result()
     case.disk = "slow"
