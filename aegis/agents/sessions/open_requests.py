@@ -160,6 +160,7 @@ class OpenRequests:
         """Return the output for the end of all open requests."""
         requests = [*self._open]
         self._open.clear()
+        self._by_call.clear()  # the next process may use the ids for other requests
         return [_withdrawn(requests, reason)] if requests else []
 
 
