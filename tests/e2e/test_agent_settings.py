@@ -44,7 +44,9 @@ def test_a_refused_change_changes_nothing(team: Team) -> None:
     handle = team.spawn("SAY ready", profile="asks")
     team.has_outcomes(handle, "completed")
     with pytest.raises(CommandFailed, match="nothing is changed"):
-        team.call("agent_set", handle=handle, model="none", permission="write")
+        team.call("agent_set", handle=handle, model="none", permission="plan")
+    info = team.info(handle)
+    assert (info["permission"], info["mode"]) == ("ask", "default"), "nor does the agent plan"
     team.daemon.stop()
     team.daemon.start("--port", "0", "--trust")
     ask(team, handle, "ASK rm x")

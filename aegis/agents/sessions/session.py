@@ -331,13 +331,14 @@ class AgentSession(Actor[own.SessionMessage]):
                 if refusal is not None:
                     self.reply(message, refusal)
                     return
+                model = self._session.model
                 await self._carry_out(self._machine.change(message.settings))
                 # One that is being ended takes no order; the next has the change from its start.
                 is_used = self._session.has_process and (
                     self._session.phase is not steps.SessionPhase.STOPPING
                 )
                 driver = self._driver if is_used else None
-                self.context.start_soon(change_agent, message, driver, self.defer(message))
+                self.context.start_soon(change_agent, message, driver, self.defer(message), model)
             case api.ToolsListed():
                 self._tools_listed()
 

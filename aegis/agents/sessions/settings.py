@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -184,21 +185,26 @@ async def refusal_of_agent(change: ChangeSettings, driver: Ref[Any]) -> str | No
 
 
 async def change_agent(
-    change: ChangeSettings, driver: Ref[Any] | None, reply: Reply[str | None]
+    change: ChangeSettings, driver: Ref[Any] | None, reply: Reply[str | None], model: str
 ) -> None:
-    """Have a running agent take the change; without one the next start has it."""
-    orders: list[msg.SetPermission | msg.SetModel] = []
-    if change.permission is not None:
-        orders.append(msg.SetPermission(change.permission))
+    """Have a running agent take the change, all or nothing; without one the next start has it.
+
+    ``model`` is the agent's own before the change; ``""``: it is not known.
+    """
+    refusal: str | None = None
+    if driver is not None:
+        # If the agent has ended, or does not answer, its next start has the change.
+        with contextlib.suppress(ActorError):
+            refusal = await _order(change, driver, model)
+    reply.send(refusal)
+
+
+async def _order(change: ChangeSettings, driver: Ref[Any], model: str) -> str | None:
+    refusal: str | None = None
     if change.model is not None:
-        orders.append(msg.SetModel(change.model))
-    try:
-        for order in orders if driver is not None else []:
-            assert driver is not None
-            refusal: str | None = await driver.ask(order, timeout=CHANGE_S)
-            if refusal is not None:
-                reply.send(refusal)
-                return
-    except ActorError:
-        pass  # the agent has ended, or does not answer: its next start has the change
-    reply.send(None)
+        refusal = await driver.ask(msg.SetModel(change.model), timeout=CHANGE_S)
+    if change.permission is not None and refusal is None:
+        refusal = await driver.ask(msg.SetPermission(change.permission), timeout=CHANGE_S)
+        if refusal is not None and change.model is not None and model:
+            await driver.ask(msg.SetModel(model), timeout=CHANGE_S)
+    return refusal

@@ -175,14 +175,14 @@ class Claude:
         self._last_usage: Usage | None = None  # the last one to the model, for the conversation
         self._model = ""
         self._models: tuple[OfferedModel, ...] = ()
-        self._wanted_model = beginning.model
+        self._wanted_model = self._ordered_model = beginning.model
         self._commands: list[SlashCommand] = []
         self._is_cleared = False
         self._cost: float | None = None
         self._todo = TodoList(beginning.plan)
         self._tasks = RunningTasks()
         self._images = ResultImages(beginning.images)
-        self._permission = beginning.permission
+        self._permission = self._ordered_permission = beginning.permission
         self._mode_resets = 0
 
     # Orders.
@@ -248,7 +248,7 @@ class Claude:
         """
         if self._phase != "ready":
             return [self._not_ready()]
-        self._permission = permission
+        self._ordered_permission = permission
         return [self._request("set_permission_mode", {"mode": MODES[permission]})]
 
     def set_model(self, model: str) -> list[Output]:
@@ -257,7 +257,7 @@ class Claude:
             return [self._not_ready()]
         if refusal := refuse_model(self._models, model):
             return [OrderRefused(refusal)]
-        self._wanted_model = model
+        self._ordered_model = model
         return [self._request("set_model", {"model": model})]
 
     def rewind(self, uuid: str, *, is_dry: bool) -> list[Output]:
@@ -574,6 +574,10 @@ class Claude:
         if error is not None:
             refused = Unknown(kind=f"control_response/{subtype}", raw={"error": error})
             outputs.append(Emit(refused))
+        if error is None and subtype == "set_model":
+            self._wanted_model = self._ordered_model
+        if error is None and subtype == "set_permission_mode":
+            self._permission = self._ordered_permission
         if subtype in _SETTINGS:
             setting = _SETTINGS[subtype]
             shown = self._shown(error or "") or "no reason is given"

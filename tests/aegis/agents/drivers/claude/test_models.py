@@ -78,9 +78,13 @@ def test_a_change_is_checked_against_the_list_too() -> None:
     machine, _ = started()
     [refused] = machine.set_model("nonsense")
     assert isinstance(refused, OrderRefused)
-    assert isinstance(machine.set_model("sonnet")[0], Write)
-    assert machine.refuse_effort("max") is None
-    assert "for the model 'sonnet' (it offers 'max')" in (machine.refuse_effort("low") or "")
+    for model, subtype in (("sonnet", "success"), ("haiku", "error")):
+        [order] = machine.set_model(model)
+        assert isinstance(order, Write)
+        reply = {"subtype": subtype, "request_id": order.frame["request_id"]}
+        machine.receive({"type": "control_response", "response": reply})
+        assert machine.refuse_effort("max") is None
+        assert "for the model 'sonnet' (it offers 'max')" in (machine.refuse_effort("low") or "")
 
 
 def test_its_models_are_an_event() -> None:

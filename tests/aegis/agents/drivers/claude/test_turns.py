@@ -87,6 +87,15 @@ def test_an_order_that_the_agent_refuses_is_an_event() -> None:
     ]
 
 
+def test_a_mode_that_the_agent_has_refused_is_not_set_again() -> None:
+    machine = ready()
+    machine.receive(init())
+    frame = request("set_permission_mode", machine.set_permission("plan"))
+    machine.receive(reply(frame, subtype="error", error="not now"))
+    status = {"type": "system", "subtype": "status", "status": None, "permissionMode": "default"}
+    assert written(machine.receive(status)) == []
+
+
 def test_a_version_whose_results_name_no_message_is_too_old() -> None:
     machine = ready()
     machine.send("u1", "go")
