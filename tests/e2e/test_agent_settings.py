@@ -10,7 +10,7 @@ import pytest
 
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agents import STAND_IN, Team, open_request
+from tests.e2e.test_agents import STAND_IN, Team, acp_profile, open_request
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -126,8 +126,10 @@ def test_the_verb_shows_the_session(team: Team) -> None:
     assert "root" in wrong.stderr
 
 
-def test_up_resumes_the_agents_of_all_open_sessions(team: Team) -> None:
-    first, second = (team.spawn("SAY ready", profile="asks") for _ in range(2))
+def test_up_resumes_the_agents_of_all_open_sessions(own_daemon: DaemonProcess) -> None:
+    team = Team(own_daemon, more={"acp": acp_profile("ask")})
+    # Two of one kind of stand-in would have the same conversation.
+    first, second = (team.spawn("SAY ready", profile=each) for each in ("asks", "acp"))
     for handle in (first, second):
         team.has_outcomes(handle, "completed")
     team.daemon.stop()
