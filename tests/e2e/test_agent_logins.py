@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, open_request
@@ -163,6 +164,28 @@ def test_a_person_chooses_between_several_methods(own_daemon: DaemonProcess) -> 
     assert done.returncode == 0, done.stderr
     team.has_outcomes(handle, "completed")
     assert team.texts(handle) == ["logged in by oauth"]
+
+
+def test_a_task_is_tried_again_later_when_the_login_of_its_worker_is_refused(
+    own_daemon: DaemonProcess,
+) -> None:
+    settings = {
+        "agents": {"two": acp_with(STAND_IN_LOGINS=TWO)},
+        "queues": {"build": {"agent": "two"}},
+    }
+    (own_daemon.root / ".aegis.yaml").write_text(yaml.safe_dump(settings))
+    own_daemon.start("--port", "0", "--trust")
+    task = own_daemon.call("enqueue", queue="build", payload="LOGIN")["task_id"]
+    until(lambda: own_daemon.call("request_list")["requests"] != [], "a login is needed")
+    assert own_daemon.call("task_status", task_id=task)["status"] == "running"
+    [request] = own_daemon.call("request_list")["requests"]
+    assert own_daemon.cli("request", "answer", request["id"], "deny").returncode == 0
+    until(
+        lambda: own_daemon.call("task_status", task_id=task)["status"] == "waiting",
+        "the worker is given up",
+    )
+    assert "needs a login" in own_daemon.call("task_status", task_id=task)["error"]
+    assert "✗ the login was refused" in own_daemon.cli("agent", "read", request["handle"]).stdout
 
 
 def test_what_an_agent_repeats_after_it_has_loaded_its_conversation_is_no_news(

@@ -11,6 +11,7 @@ The entries of a transcript, each with its ``kind`` and the moment ``at``:
     event        turn, event
     decided      request, answer, why
     expired      request
+    login_refused
     interrupt    turn, by
     withdrawn    message, by
     taken_over   by, conversation

@@ -110,6 +110,10 @@ class RequestsOut:
         withdrawal = WithdrawRequests(session=self._identity.id, keys=keys, reason=reason)
         self._owner.start_soon(self._ask, withdrawal)
 
+    def close(self, key: str) -> None:
+        """Note that a request waits no longer: its answer is there."""
+        self._open.pop(key, None)
+
     def is_repeated(self, answer: ApplyAnswer) -> bool:
         """Whether this answer was handled before, or is being handled."""
         return answer.id in self._outcomes or answer.id in self._applying
@@ -123,7 +127,6 @@ class RequestsOut:
         is_done: bool,
     ) -> None:
         """Pass an answer to the driver, unless it has acted already; reply with the outcome."""
-        self._open.pop(answer.key, None)
         self._on_change()
         self._applying[answer.id] = applying = trio.Event()
         reason = "" if is_done else "the agent no longer waits for the answer"

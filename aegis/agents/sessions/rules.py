@@ -678,6 +678,15 @@ class SessionMachine:
         self._out += self.requests.answered(request, answer)
 
     @_takes
+    def login_answered(self, answer: ev.RequestAnswer) -> None:
+        """Take the answer to the request to log in, which is durable."""
+        outputs = self.login.take(answer)
+        self._out += outputs
+        if not outputs:
+            # For those that follow the transcript: the messages that wait get no turn.
+            self._append("login_refused")
+
+    @_takes
     def not_shown(self, request: str) -> None:
         """Take that no person will see this request: the desk refused it."""
         self._out += self.requests.not_shown(request)

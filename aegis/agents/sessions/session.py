@@ -769,9 +769,13 @@ class AgentSession(Actor[own.SessionMessage]):
             late = AnswerReceived(applied=False, reason="the agent no longer waits for the answer")
             self.reply(message, late)
             return
-        login, answer = self._session.login, message.answer
-        is_done = login.waits_for(request)
-        outputs = login.take(answer) if is_done else self._machine.answered(request, answer)
+        is_done = self._session.login.waits_for(request)
+        if is_done:
+            outputs = self._machine.login_answered(message.answer)
+        else:
+            outputs = self._machine.answered(request, message.answer)
+        # Before an entry about it: its readers ask for the state, which is not "blocked" any more.
+        self._requests.close(message.key)
         order = next((each for each in outputs if isinstance(each, steps.AnswerAgent)), None)
         await self._carry_out([each for each in outputs if each is not order])
         reply = self.defer(message)

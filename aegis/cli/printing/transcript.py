@@ -105,6 +105,8 @@ def _text(kind: str, fields: Mapping[str, Any], event: Mapping[str, Any]) -> str
             return f"✗ refused by the profile: {fields.get('why')}"
         case "expired":
             return "✗ nobody answered the request in time"
+        case "login_refused":
+            return "✗ the login was refused"
         case "taken_over":
             return f"── taken over by {fields.get('by')}"
         case "rewound":

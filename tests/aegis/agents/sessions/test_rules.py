@@ -341,8 +341,9 @@ def test_an_approved_login_is_run_once_and_the_agent_is_started_afterwards() -> 
     case = needing_login()
     assert case.session.login.waits_for(LOGIN)
     order = steps.LogIn(command="claude auth login", terminal="login-pm")
-    assert case.session.login.take(ACCEPTED) == [order]
-    assert case.session.login.take(ACCEPTED) == []
+    case.give(SessionMachine.login_answered, ACCEPTED)
+    assert case.of(steps.LogIn) == [order]
+    assert not case.session.login.waits_for(LOGIN)
     assert case.phase() == SessionPhase.ERROR
     starts = len(case.of(steps.StartDriver))
     case.give(SessionMachine.resume)
@@ -351,8 +352,10 @@ def test_an_approved_login_is_run_once_and_the_agent_is_started_afterwards() -> 
 
 def test_a_refused_login_runs_nothing() -> None:
     case = needing_login()
-    assert case.session.login.take(ev.ElicitationAnswer(action="decline")) == []
+    case.give(SessionMachine.login_answered, ev.ElicitationAnswer(action="decline"))
+    assert case.of(steps.LogIn) == []
     assert (case.phase(), case.session.login.is_open) == (SessionPhase.ERROR, False)
+    assert len(case.kinds("login_refused")) == 1
 
 
 @pytest.mark.parametrize(

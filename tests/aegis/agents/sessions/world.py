@@ -286,7 +286,7 @@ class World:
 
     def log_in(self) -> None:
         action: Any = self.chance.choice(["accept", "decline"])
-        self.carry_out(self.session.login.take(ev.ElicitationAnswer(action=action)))
+        self.give(SessionMachine.login_answered, ev.ElicitationAnswer(action=action))
         if self.shown[LOGIN] == "applied":
             self.give(SessionMachine.resume)
 
