@@ -53,8 +53,8 @@ agent without such a mode can only be started with `permission: full`.
 Whether such an agent asks before it calls a tool of the daemon is not known. So a call that runs a
 program or writes is refused, where the permission of the profile says ask, unless the agent has
 asked for exactly that call before (`session/request_permission`) and you have allowed it.
-The request has to show the arguments of the call, and to be for the tool: one for a shell command or
-a file whose title names the tool does not count.
+The request has to show the arguments of the call, and to be for the tool: one for a shell command
+or a file whose title names the tool does not count.
 """
 
 
