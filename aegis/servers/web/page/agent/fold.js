@@ -135,6 +135,7 @@ export class Fold {
       case 'withdrawn': this.messages.add(fields.message);
         this.note(entry, `A message was taken back by ${person(fields.by)}`); break;
       case 'expired': this.note(entry, 'Nobody answered in time', 'warn'); break;
+      case 'login_refused': this.note(entry, 'The login was refused', 'warn'); break;
       case 'decided': {
         const asked = this.places.get(`ask:${fields.request}`);
         if (!String(fields.answer?.kind ?? '').startsWith('allow')) {
