@@ -300,7 +300,8 @@ class Programs:
         files, name = self.files_of(profile), self.names.shown(member.address)
         then = f"and then continue with agent restart {name}"
         owner = None if is_fork else self.owner_of(conversation)
-        if owner is not None and owner.id != member.id:
+        # Only one that continued it: other agents may count their conversations by process.
+        if owner is not None and owner.id != member.id and owner.began_with == conversation:
             raise AlreadyExists(
                 f"its conversation is that of the session {owner.handle!r}: close that, {then}"
             )
