@@ -38,6 +38,13 @@ async function logIn(body) {
   }
 }
 
+let notifying = null;
+/** Begin to notify, if that has not begun: the file may have been lost with a connection. */
+function notify() {
+  notifying ??= import('./notify.js').then(({ notifyOfRequests }) => notifyOfRequests(),
+    () => { notifying = null; });
+}
+
 function linked(link, state, reason) {
   connection.value = { state, reason, since: Date.now() };
   if (state === 'out') {
@@ -49,10 +56,10 @@ function linked(link, state, reason) {
   if (link.isRestarted) say('The daemon was restarted.');
   const isFirst = me.value === null;
   me.value = link.me;
+  if (!link.me.view) notify();
   if (!isFirst) return;
   if (link.me.view) { startView(link); return; }
   start(link);
-  import('./notify.js').then(({ notifyOfRequests }) => notifyOfRequests());
   loadSoon();
   measureSkew().catch(() => { /* then ages are by the clock of this browser */ });
   events.addEventListener('settled', event => {
