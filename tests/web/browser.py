@@ -70,6 +70,10 @@ class Window:
         self.go(f"/t/{name}")
         self.wait("name => app.current?.name === name && app.current.cursor !== null", name)
 
+    def wait_terminal(self) -> None:
+        """Wait until the terminal that an address or a link shows has its screen."""
+        self.wait("() => globalThis.app?.current?.cursor != null")
+
     def text(self) -> str:
         """The text of the terminal that is shown, with what has scrolled away."""
         text: str = self.page.evaluate(

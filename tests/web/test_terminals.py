@@ -239,7 +239,7 @@ def test_a_read_only_link_shows_its_terminal_and_takes_no_keys(
     terminal = new_terminal()
     terminal.run("echo shown-$((1+1))")
     window = open_window(browser, daemon.call("page_link", view=f"terminal:{terminal.name}")["url"])
-    window.wait("() => globalThis.app?.current?.cursor != null")
+    window.wait_terminal()
     window.wait_text("shown-2")
     expect(window.page.get_by_text("read-only", exact=True)).to_be_visible()
     window.type("echo typed\r")
