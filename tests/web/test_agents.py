@@ -557,6 +557,33 @@ def test_the_newest_entries_are_shown_alone_though_a_page_arrives_before_them(
         window.check()
 
 
+GROW = """log => {
+  log.querySelector('.talk-in').style.paddingBottom = '500px';
+  log.dispatchEvent(new Event('scroll'));  // as it comes before the size is seen
+}"""
+REST = "log => log.scrollHeight - log.scrollTop - log.clientHeight"
+
+
+def test_the_end_is_followed_until_one_scrolls_up_and_again_once_one_writes(
+    crew: Crew, window: Window
+) -> None:
+    crew.idle("followed", "FLOOD 700", profile="acp")
+    page = opened(window, "followed")
+    log = talk(page, "followed")
+    expect(log.get_by_text("event 699", exact=True)).to_be_in_viewport()
+    log.evaluate(GROW)
+    until(lambda: log.evaluate(REST) < 2, "what grew is shown")
+    log.evaluate("log => { log.scrollTop -= 900 }")
+    crew.call("agent_send", handle="followed", text="SAY unseen")
+    expect(log.get_by_text("unseen", exact=True).first).to_be_attached()
+    expect(button(page, "Newest")).to_be_visible()
+    assert log.evaluate(REST) > 800
+    box(page, "followed").fill("SAY mine")
+    button(page, "Send").click()
+    expect(log.locator("article.own", has_text="mine")).to_be_in_viewport()
+    expect(button(page, "Newest")).to_have_count(0)
+
+
 def test_an_address_opens_an_entry_of_the_transcript(crew: Crew, window: Window) -> None:
     crew.idle("placed", "FLOOD 1200", profile="acp")
     found = crew.call("session_read", handle="placed", since=0)["result"]

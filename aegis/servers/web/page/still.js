@@ -60,6 +60,24 @@ export function useGuard(ms = GUARD_MS) {
   return [box, () => performance.now() - moved.current < ms];
 }
 
+/** Whether a box that scrolls is kept at its end: until somebody scrolls up, or again down. */
+export class Following {
+  /** @param {boolean} is */
+  constructor(is) { this.is = is; this.top = 0; }
+
+  /**
+   * Take a scroll event; return how many pixels are below. Text that grew below is not somebody who
+   * scrolled up, though the event shows the same distance from the end.
+   */
+  scrolled({ scrollTop, scrollHeight, clientHeight }, nearPx) {
+    const rest = scrollHeight - scrollTop - clientHeight;
+    if (rest < nearPx) this.is = true;
+    else if (scrollTop < this.top) this.is = false;
+    this.top = scrollTop;
+    return rest;
+  }
+}
+
 /** Whether a media query holds. */
 export function useIs(query) {
   const [is, setIs] = useState(() => matchMedia(query).matches);

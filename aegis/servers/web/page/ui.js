@@ -7,7 +7,7 @@ import { connection } from './store.js';
 
 export { Icon, State } from './icons.js';
 export { Time, bytes, clocked, count, money, now, seconds, when, whole } from './time.js';
-export { useGuard, useIs, usePhone, useStill } from './still.js';
+export { Following, useGuard, useIs, usePhone, useStill } from './still.js';
 export { confirm } from './confirm.js';
 export { once, say } from './overlay.js';
 

@@ -136,7 +136,7 @@ const placed = ({ status, position }) => status === 'landed' ? LANDED
   : position > 0 ? `It waits behind ${position} other${position > 1 ? 's' : ''}.`
     : 'It is read once the agent is free.';
 
-export function Composer({ agent, details, fold, version }) {
+export function Composer({ agent, details, fold, version, onSent }) {
   const kept = draft(`a/${agent.id}`), value = { ...EMPTY, ...kept.value }, box = useRef(null);
   const [sent, setSent] = useState(null), [why, setWhy] = useState(''), isSending = isSent(kept);
   const [refusals, setRefusals] = useState(0), [on, setOn] = useState(0), [isShut,
@@ -185,6 +185,7 @@ export function Composer({ agent, details, fold, version }) {
         ? call('handoff', { target_handle: handle, context: whole.join('\n\n'), key })
         : call('agent_send', { handle, text, key, ...pathsOf(files) }));
       setSent(receipt);
+      onSent();
       setTimeout(() => setSent(now => now === receipt ? null : now), SENT_MS);
       if (receipt.notice) say(receipt.notice);
     } catch (error) {

@@ -2,7 +2,7 @@
 import { html, useLayoutEffect, useRef, useState } from '../lib.js';
 import { open } from '../overlay.js';
 import { call, isReadOnly, useStream } from '../store.js';
-import { Button, Copy, Dialog, State } from '../ui.js';
+import { Button, Copy, Dialog, Following, State } from '../ui.js';
 
 const KEPT_CHARS = 60_000;
 
@@ -24,13 +24,14 @@ const ended = ({ signal, exit }) => signal ? `ended by ${signal}`
   : exit === null || exit === undefined ? 'its end was not seen' : `exit ${exit}`;
 
 function Screen({ text }) {
-  const box = useRef(null), isAtEnd = useRef(true);
-  useLayoutEffect(() => { if (isAtEnd.current) box.current.scrollTop = box.current.scrollHeight; });
-  const note = ({ currentTarget: it }) => {
-    isAtEnd.current = it.scrollHeight - it.scrollTop - it.clientHeight < 30;
-  };
+  const box = useRef(null), following = useRef(null);
+  following.current ??= new Following(true);
+  useLayoutEffect(() => {
+    if (following.current.is) box.current.scrollTop = box.current.scrollHeight;
+  });
+  const scroll = ({ currentTarget: it }) => following.current.scrolled(it, 30);
   return html`<pre ref=${box} class="screen-text" tabindex="0" role="group" aria-label="Output"
-    dir="ltr" onScroll=${note}>${text || ' '}</pre>`;
+    dir="ltr" onScroll=${scroll}>${text || ' '}</pre>`;
 }
 
 /** @param {{handle: string, block: any}} props */

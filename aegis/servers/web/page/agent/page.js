@@ -141,7 +141,7 @@ export function AgentPage({ id, params, onClose }) {
           ${waiting.length > 0 && html`<section class="docked" aria-label="Waits for your answer">
             <${RequestList} list=${waiting} isHere /></section>`}
           <${Composer} key=${agent.id} ...${{ agent, details, version }} fold=${transcript.fold}
-            /></div></div>
+            onSent=${() => transcript.end()} /></div></div>
       ${isAbout && html`<${About} agent=${agent} details=${details} onClose=${() => setAbout(false)}
         />`}</div>`;
 }

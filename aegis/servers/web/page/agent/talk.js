@@ -1,6 +1,6 @@
 // The transcript as it scrolls: it follows the end until one scrolls up, and is paged both ways.
 import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
-import { Button, Icon, once } from '../ui.js';
+import { Button, Following, Icon, once } from '../ui.js';
 import { Blocks } from './blocks.js';
 
 const NEAR_PX = 60, LOAD_PX = 800;
@@ -20,10 +20,16 @@ function restore(box, anchor) {
 /** @param {{transcript: any, handle: string, children?: any, seek?: any}} props */
 export function Talk({ transcript, handle, children = null, seek = null }) {
   const box = useRef(null), inner = useRef(null), [isAtEnd, setAtEnd] = useState(seek === null);
-  const follows = useRef(seek === null), anchor = useRef(null), loading = useRef(false);
+  const following = useRef(null), anchor = useRef(null), loading = useRef(false);
   const version = transcript.version.value, isNewest = transcript.isNewest.value;
   const hasEarlier = transcript.hasEarlier.value, isLoaded = transcript.isLoaded.value;
-  transcript.isFollowed = follows.current;
+  following.current ??= new Following(seek === null);
+  const follow = is => {
+    following.current.is = is;
+    transcript.isFollowed = is;
+    // At the end the place is ours: a browser that keeps it too would seem to scroll up.
+    if (box.current) box.current.style.overflowAnchor = is ? 'none' : 'auto';
+  };
 
   const toEnd = useCallback(() => { box.current.scrollTop = box.current.scrollHeight; }, []);
   useLayoutEffect(() => {
@@ -33,10 +39,20 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
       restore(box.current, current);
       // The browser may have moved it too.
       requestAnimationFrame(() => { if (box.current) restore(box.current, current); });
-    } else if (follows.current && isNewest) toEnd();
+    } else if (following.current.is && isNewest) toEnd();
   }, [version]);
+  useLayoutEffect(() => {
+    const before = transcript.asked.peek();
+    follow(following.current.is);
+    return transcript.asked.subscribe(asked => {
+      if (asked === before) return;
+      follow(true);
+      setAtEnd(true);
+      toEnd();
+    });
+  }, [transcript]);
   useEffect(() => { // text grows when colours arrive and folds open
-    const grown = new ResizeObserver(() => { if (follows.current
+    const grown = new ResizeObserver(() => { if (following.current.is
       && transcript.isNewest.peek()) toEnd(); });
     grown.observe(inner.current);
     grown.observe(box.current);
@@ -57,23 +73,16 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
     try { await transcript.later(); } finally { loading.current = false; }
   });
   const start = once(async () => {
-    follows.current = false;
+    follow(false);
     setAtEnd(false);
     await transcript.start();
     requestAnimationFrame(() => { box.current.scrollTop = 0; });
   });
-  const newest = () => {
-    follows.current = true;
-    setAtEnd(true);
-    transcript.end();
-    toEnd();
-  };
   const scrolled = ({ currentTarget: it }) => {
-    const rest = it.scrollHeight - it.scrollTop - it.clientHeight, isNear = rest < NEAR_PX;
-    follows.current = isNear && transcript.isNewest.peek();
-    transcript.isFollowed = follows.current;
-    setAtEnd(isNear);
-    if (it.scrollTop < LOAD_PX && transcript.hasEarlier.peek() && !follows.current) earlier();
+    const rest = following.current.scrolled(it, NEAR_PX), { is } = following.current;
+    setAtEnd(is);
+    follow(is && transcript.isNewest.peek());
+    if (it.scrollTop < LOAD_PX && transcript.hasEarlier.peek() && !following.current.is) earlier();
     else if (rest < LOAD_PX && !transcript.isNewest.peek()) later();
   };
 
@@ -81,7 +90,7 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
   useEffect(() => {
     if (seek === null) return undefined;
     let isOff = false;
-    follows.current = false;
+    follow(false);
     once(async () => {
       await transcript.around(seek.seq);
       for (let tries = 0; tries < 40 && !isOff; tries++) {
@@ -110,7 +119,8 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
       ${isLoaded && !transcript.entries.length && isNewest && html`<p class="calm">Nothing was said
         yet.</p>`}
       ${children}</div></div>
-    ${showsNewest && html`<button type="button" class="btn newest" onClick=${newest}>
+    ${showsNewest && html`<button type="button" class="btn newest"
+      onClick=${() => transcript.end()}>
       <${Icon} of="down_end" />Newest</button>`}</div>`;
 }
 

@@ -22,6 +22,8 @@ export class Transcript {
     /** Whether the window ends with the newest entry and grows. */
     this.isNewest = signal(true);
     this.hasEarlier = signal(false);
+    /** Rises when a person asks for the newest entries. */
+    this.asked = signal(0);
     this.isLoaded = signal(false);
     this.ended = signal('');
     this.drawnAt = 0; this.drawing = 0; this.busy = Promise.resolve();
@@ -171,6 +173,7 @@ export class Transcript {
 
   /** Show the newest entries, and follow. */
   end() {
+    this.asked.value++;
     if (this.isNewest.peek()) return;
     this.isNewest.value = true;
     this.set([]);

@@ -1,7 +1,7 @@
 // Everything that ever ran in a terminal, as text: read backwards, and searched as a whole.
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
 import { call, isReadOnly } from '../store.js';
-import { Button, Empty, State, Time, bytes, seconds } from '../ui.js';
+import { Button, Empty, Following, State, Time, bytes, seconds } from '../ui.js';
 import { copyOutput, runAgain } from './commands.js';
 import { patternOf } from './find.js';
 import { openPlace, placesIn } from './links.js';
@@ -14,7 +14,8 @@ const PAGE = 30, NEAR = 6, MOST_LINES = 200, LINKED = 30000;
  *   stepper: {current: any}, onClose: () => void}} props
  */
 export function History({ session, query, seq, found, stepper, onClose }) {
-  const { name, ledger } = session, box = useRef(null), isEnd = useRef(seq === null);
+  const { name, ledger } = session, box = useRef(null), following = useRef(null);
+  following.current ??= new Following(seq === null);
   /** Records with output, the oldest first; `isAll`: none is before, `later`: some are behind;
    * `why`: what could not be read; `searched`: the pattern for which everything was read. */
   const [state, setState] = useState({
@@ -62,7 +63,7 @@ export function History({ session, query, seq, found, stepper, onClose }) {
     if (!current) return;
     const target = seq !== null && !state.isPlaced && current.querySelector(`[data-seq="${seq}"]`);
     if (target) { target.scrollIntoView(); put({ isPlaced: true }); }
-    else if (isEnd.current && !pattern) current.scrollTop = current.scrollHeight;
+    else if (following.current.is && !pattern) current.scrollTop = current.scrollHeight;
     else if (top.current !== null) current.scrollTop = current.scrollHeight - top.current;
     top.current = null;
   }, [state.records]);
@@ -115,9 +116,9 @@ export function History({ session, query, seq, found, stepper, onClose }) {
     setAt(next);
   };
   const scroll = event => {
-    const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
-    isEnd.current = scrollHeight - scrollTop - clientHeight < 4;
-    if (scrollTop < clientHeight && !state.isAll && !pattern) read();
+    const { currentTarget: it } = event;
+    following.current.scrolled(it, 4);
+    if (it.scrollTop < it.clientHeight && !state.isAll && !pattern) read();
   };
   const isNone = !state.records.length && state.isAll;
   return html`<section class="history" aria-label="History of ${name}" ref=${box} tabindex="0"
