@@ -38,10 +38,11 @@ class NpmTools:
 
     def command(self, program: str) -> list[str]:
         """How a program of one of the packages is started."""
-        return [str(self._node), str(self.directory / "node_modules" / ".bin" / program)]
+        return [str(self.node), str(self.directory / "node_modules" / ".bin" / program)]
 
     @property
-    def _node(self) -> Path:
+    def node(self) -> Path:
+        """The program that runs them."""
         [found] = self.directory.glob("node_modules/node-linux-*/bin/node")
         return found
 

@@ -686,7 +686,7 @@ def test_two_terminals_are_side_by_side_and_the_palette_acts_on_the_active_one(
     window.page.keyboard.type("sleep 1000\n")
     until(lambda: (info(daemon, two.name) or {})["state"] == "running", "it was typed there")
     assert commands(daemon, one.name) == []
-    window.page.keyboard.press("Control+Shift+P")
+    window.page.keyboard.press("Control+Shift+K")
     window.page.get_by_role("combobox", name="Go to or do").fill(f"interrupt {two.name}")
     window.page.get_by_role("option", name=f"Interrupt: {two.name}").click()
     until(lambda: (info(daemon, two.name) or {})["state"] == "idle", "it was interrupted")

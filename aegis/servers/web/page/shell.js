@@ -31,7 +31,9 @@ function keyAct(event) {
   if (overlay.value && !document.querySelector('dialog.palette')) return null;
   const isCtrl = event.ctrlKey || event.metaKey, isTyping = isWriting(event.target);
   if (isCtrl && event.shiftKey) {
-    return { KeyP: () => open(Palette), KeyO: () => go('home') }[event.code];
+    // Firefox keeps Ctrl Shift P for a private window, and hides it from every page.
+    return { KeyK: () => open(Palette), KeyP: () => open(Palette),
+      KeyO: () => go('home') }[event.code];
   }
   if (event.altKey || (isTyping && event.target.closest?.('.xterm'))) return null;
   if (isCtrl) {

@@ -22,7 +22,7 @@ const KEYS = [
     ['Enter', 'Send'], ['Shift Enter', 'New line'], ['Esc', 'Interrupt, if nothing is written'],
   ]],
   ['A terminal', [
-    ['Ctrl Shift P', 'Go to, do or find anything'], ['Ctrl Shift O', 'Home'],
+    ['Ctrl Shift K', 'Go to, do or find anything'], ['Ctrl Shift O', 'Home'],
     ['Ctrl Shift F', 'Find in the output'],
   ]],
   ['Forms', [['Ctrl Enter', 'Send or save'], ['Esc', 'Close']]],

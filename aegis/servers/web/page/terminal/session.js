@@ -365,7 +365,7 @@ export class Session {
   /** Whether a key is the program's. The page has few of its own in here. */
   takesKey(event) {
     if (!event.ctrlKey || !event.shiftKey || event.altKey) return true;
-    if (['KeyF', 'KeyO', 'KeyP'].includes(event.code)) return false;
+    if (['KeyF', 'KeyK', 'KeyO', 'KeyP'].includes(event.code)) return false;
     if (event.code === 'KeyC' && event.type === 'keydown') {
       event.preventDefault();
       if (this.term.hasSelection()) navigator.clipboard?.writeText(this.term.getSelection());
