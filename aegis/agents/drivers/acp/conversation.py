@@ -506,7 +506,9 @@ class AcpConversation:
         return self._change(step, self._kept)
 
     def _kept(self, problem: str | None) -> list[Output]:
-        return self._describe() if problem is None else self._fail(problem)
+        if problem is not None:
+            return self._fail(problem)
+        return [*self._describe(), *self._keep_asking()]  # not looked at while a change is open
 
     def set_permission(self, permission: Permission) -> list[Output]:
         """Set the permission: agents ask in all of them, and the policy answers."""
@@ -544,7 +546,8 @@ class AcpConversation:
 
     def _model_set(self, problem: str | None) -> list[Output]:
         changed = SettingChanged("model", self._sentence(problem))
-        return [*self._describe(), changed] if problem is None else [changed]
+        described = self._describe() if problem is None else []
+        return [*described, changed, *self._keep_asking()]
 
     def _sentence(self, problem: str | None) -> str | None:
         return None if problem is None else f"{self.abilities.name} {problem}"

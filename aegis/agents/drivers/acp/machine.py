@@ -43,7 +43,7 @@ from aegis.agents.drivers.acp.requests import (
 from aegis.agents.drivers.acp.runs import (
     ApprovedCommands,
     Writes,
-    changes_in,
+    changes_shown,
     run_request,
     write_request,
 )
@@ -274,6 +274,8 @@ class Acp:
         return self._ask_person(id_, method, params)
 
     def _is_approved(self, kind: Kind, params: dict[str, Any]) -> bool:
+        if self._turn is not None and self._turn.is_cancelled:
+            return False
         if kind == "write":
             return self._writes.take(params)
         return kind == "run" and self._runs.take(params)
@@ -334,13 +336,23 @@ class Acp:
             if is_allowed and asked.opened.tool_kind == "plan":
                 self._conversation.leave_plan()
             elif is_allowed:
-                self._writes.approve(changes_in(mapping(asked.params.get("toolCall"))))
-                if not asked.opened.tool.startswith("mcp__"):
-                    self._runs.approve(asked.opened.input)
+                self._approve(asked, asked.opened)
         match answer:
             case PermissionAnswer(kind="deny" | "deny_session", interrupt=True):
                 return [*written, *self.interrupt()]
         return written
+
+    def _approve(self, asked: AcpRequest, opened: RequestOpened) -> None:
+        """Note the command and the changes that an approved request has shown.
+
+        Its kind has to fit: the policy approves some kinds without a person.
+        """
+        if opened.tool.startswith("mcp__"):
+            return
+        if opened.tool_kind in ("edit", "other"):
+            self._writes.approve(changes_shown(asked.params.get("toolCall"), opened.input))
+        if opened.tool_kind in ("execute", "other"):
+            self._runs.approve(opened.input)
 
     def _answer_service(self, asked: AcpRequest, answer: PermissionAnswer) -> list[Output]:
         is_run = asked.kind == "run"

@@ -9,6 +9,7 @@ import attrs
 
 from aegis.agents.drivers.acp.frames import items, mapping, string
 from aegis.agents.drivers.acp.options import AcpOptions
+from aegis.agents.drivers.acp.runs import diffs_in, is_shown
 from aegis.agents.drivers.acp.updates import KINDS, content_text
 from aegis.agents.drivers.harness import APPROVE, APPROVE_EDITS, OrderRefused
 from aegis.protocol.agent_events import (
@@ -16,6 +17,7 @@ from aegis.protocol.agent_events import (
     PermissionAnswer,
     RequestOpened,
     RequestOption,
+    ToolKind,
     ToolUse,
 )
 from aegis.protocol.requests import PLAN, plan_text
@@ -58,8 +60,10 @@ def permission_request(
     has_plan_option = bool(facts.plan_option) and facts.plan_option in [each.id for each in every]
     if has_plan_option or string(call.get("kind")) == SWITCH:
         return _plan_request(key, call, use, every, facts)
-    tool_kind = KINDS.get(string(call.get("kind")), use.kind)
-    lasts = () if facts.edits_by_mode and tool_kind == "edit" else facts.session_options
+    named = KINDS.get(string(call.get("kind")), use.kind)
+    shown = _input(call, use)
+    tool_kind = _kind(named, call, use, shown)
+    lasts = () if facts.edits_by_mode and "edit" in (named, tool_kind) else facts.session_options
     options = _options(params.get("options"), lasts)
     return RequestOpened(
         id=key,
@@ -68,7 +72,7 @@ def permission_request(
         tool_kind=tool_kind,
         tool_use=use.id,
         title=string(call.get("title")) or use.title,
-        input=_input(call, use),
+        input=shown,
         options=options,
         no_session_scope=not any(each.kind == "allow_session" for each in options),
         takes_reason=False,
@@ -87,7 +91,7 @@ def _plan_request(
     edits = [attrs.evolve(each, name=APPROVE_EDITS, kind="allow_session") for each in approving[:1]]
     once = [attrs.evolve(each, name=APPROVE, kind="allow_once") for each in approving[:1]]
     refusing = [each for each in offered if each.kind.startswith("deny")]
-    given = _input(call, use)
+    given = _given(call, use) or _input(call, use)
     plan = plan_text("plan", given) or content_text(call.get("content"))
     return RequestOpened(
         id=key,
@@ -106,17 +110,43 @@ def _plan_request(
 
 
 def _input(call: dict[str, Any], use: ToolUse) -> dict[str, Any]:
-    """Return the raw input; without one everything that the agent shows.
+    """Return the raw input with the changes that it lacks; without one all that the agent shows.
 
     gemini and kimi send no ``rawInput``, and an answer must cover more than the title.
     """
+    if given := _given(call, use):
+        lacking = [each for each in diffs_in(call) if not _is_shown(each, given)]
+        if not lacking:
+            return given
+        return {**({"value": given} if "content" in given else given), "content": lacking}
     raw = call.get("rawInput")
-    if isinstance(raw, dict) and raw:
-        return raw
-    if use.input:
-        return use.input
     shown = {name: call[name] for name in ("title", "content", "locations") if call.get(name)}
     return shown if raw is None or raw == {} else {"value": raw, **shown}
+
+
+def _is_shown(diff: dict[str, Any], given: dict[str, Any]) -> bool:
+    # claude-agent-acp shows the changed part of a file as its new text.
+    return is_shown(diff, given) or ("old_string" in given and is_shown(diff, given, "new_string"))
+
+
+def _given(call: dict[str, Any], use: ToolUse) -> dict[str, Any]:
+    """Return the input that the agent gave, now or before."""
+    return mapping(call.get("rawInput")) or use.input
+
+
+_READS: tuple[ToolKind, ...] = ("read", "search", "think")
+
+
+def _kind(named: ToolKind, call: dict[str, Any], use: ToolUse, shown: dict[str, Any]) -> ToolKind:
+    """Return the kind of a call: the agent's own, unless the call carries a command or a change.
+
+    An unknown kind stays one, which a person is asked about.
+    """
+    if named not in ("execute", "other") and _given(call, use).get("command"):
+        return "execute"
+    if named in _READS and (diffs_in(call) or diffs_in(shown)):
+        return "edit"
+    return named
 
 
 def _options(options: object, session_options: Sequence[str] | None) -> list[RequestOption]:

@@ -138,11 +138,28 @@ def write_request(key: str, params: Mapping[str, Any]) -> RequestOpened | None:
     )
 
 
-def changes_in(call: Mapping[str, Any]) -> dict[str, str]:
-    """Return the new texts that a tool call shows, by the paths of their files."""
-    parts = [mapping(each) for each in items(call.get("content"), MAX_APPROVED)]
-    shown = [each for each in parts if each.get("type") == "diff"]
-    return {string(each.get("path")): _comparable(string(each.get("newText"))) for each in shown}
+def changes_shown(call: object, shown: Mapping[str, Any]) -> dict[str, str]:
+    """Return the new texts of a call's changes, by path, as far as ``shown`` has them."""
+    found = [each for each in diffs_in(call) if is_shown(each, shown)]
+    return dict(map(_change, found[:MAX_APPROVED]))
+
+
+def diffs_in(call: object) -> list[dict[str, Any]]:
+    """Return the changes of files in the content of a tool call."""
+    parts = [mapping(each) for each in items(mapping(call).get("content"))]
+    return [each for each in parts if each.get("type") == "diff"]
+
+
+def is_shown(diff: dict[str, Any], given: Mapping[str, Any], text: str = "content") -> bool:
+    """Whether an input has a change, or its path, and its new text under the key ``text``."""
+    whole = given.get(text)
+    repeated = [(given.get(each), _comparable(string(whole))) for each in ("path", "file_path")]
+    is_repeated = isinstance(whole, str) and _change(diff) in repeated
+    return is_repeated or diff in items(given.get("content"))
+
+
+def _change(diff: Mapping[str, Any]) -> tuple[str, str]:
+    return string(diff.get("path")), _comparable(string(diff.get("newText")))
 
 
 def _comparable(text: str) -> str:

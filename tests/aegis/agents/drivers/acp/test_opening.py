@@ -354,6 +354,33 @@ def test_an_agent_that_leaves_its_asking_mode_again_and_again_is_ended() -> None
     assert "left its asking mode for 'auto' by itself" in failure(outputs).reason
 
 
+@pytest.mark.parametrize("is_in_answer", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_an_agent_that_leaves_its_asking_mode_with_a_change_is_put_back_before_a_turn(
+    is_in_answer: bool, fails: bool
+) -> None:
+    wire = ready("claude")
+    wire.note(wire.machine.set_model("opus"))
+    options = session("claude")["configOptions"]
+    values = {"mode": "auto" if is_in_answer else "default", "model": "opus"}
+    for each in options:
+        each["currentValue"] = values.get(each["id"], each["currentValue"])
+    if is_in_answer and fails:
+        wire.update("config_option_update", configOptions=options)
+    if not is_in_answer:
+        wire.update("current_mode_update", currentModeId="auto")
+        options[0]["currentValue"] = "auto"
+    method = "session/set_config_option"
+    outputs = wire.fail(method) if fails else wire.reply(method, {"configOptions": options})
+    outputs += wire.turn()
+    (frame,) = frames(outputs)
+    assert frame["method"] == "session/set_config_option"
+    assert frame["params"] == {"sessionId": "ses", "configId": "mode", "value": "default"}
+    options[0]["currentValue"] = "default"
+    outputs = wire.reply("session/set_config_option", {"configOptions": options})
+    assert [each["method"] for each in frames(outputs)] == ["session/prompt"]
+
+
 def test_full_permission_leaves_the_mode_to_the_agent() -> None:
     wire = ready("claude", permission="full")
     assert frames(wire.update("current_mode_update", currentModeId="auto")) == []

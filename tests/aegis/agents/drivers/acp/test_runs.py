@@ -157,6 +157,61 @@ def test_the_approval_of_another_servers_tool_approves_no_command() -> None:
     assert not is_served(create(wire))
 
 
+NAMED = ["read", "search", "think", "edit", "delete", "move", "fetch"]
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_call_with_a_command_is_one_that_runs_it_as_the_agent_may_name_it(kind: str) -> None:
+    for given in ({}, {"content": "x"}, {"path": "README"}):
+        wire = playing()
+        call = {"toolCallId": "c1", "kind": kind, "title": "Read README"}
+        request = wire.ask(9, toolCall={**call, "rawInput": {"command": LINE, **given}})
+        assert (request.tool_kind, request.input["command"]) == ("execute", LINE)
+        found = [decide(request, each).kind for each in ("read", "ask", "write", "full")]
+        assert found == ["deny", "ask", "ask", "allow"]
+        wire.machine.answer(request.id, PermissionAnswer(kind="allow_once"))
+        assert is_served(create(wire)) == (not given)
+    wire = playing()
+    described = {"toolCallId": "c1", "title": "ls", "kind": kind, "rawInput": {"command": LINE}}
+    wire.update("tool_call", **described)
+    assert wire.ask(9, toolCall={"toolCallId": "c1"}).tool_kind == "execute"
+
+
+@pytest.mark.parametrize("permission", ["read", "ask", "write", "full"])
+def test_a_command_of_an_unknown_kind_is_left_to_a_person(permission: Any) -> None:
+    for kind in ("other", None, "unheard_of"):
+        wire = playing()
+        call = {"toolCallId": "c1", "kind": kind, "rawInput": {"command": LINE}}
+        assert decide(wire.ask(9, toolCall=call), permission).kind == "ask"
+
+
+@pytest.mark.parametrize("tool", ["mcp__aegis__aegis_list_sessions", "mcp__aegis__aegis_term_list"])
+def test_the_approval_of_a_tool_of_ours_approves_no_command(tool: str) -> None:
+    for kind in ("execute", "other", "read"):
+        wire = playing()
+        call = {"toolCallId": "c1", "name": tool, "kind": kind, "rawInput": {"command": LINE}}
+        request = wire.ask(9, toolCall=call)
+        wire.machine.answer(request.id, PermissionAnswer(kind="allow_once"))
+        assert not is_served(create(wire))
+
+
+def test_an_approved_command_is_not_run_after_the_interrupt() -> None:
+    wire = playing()
+    approve_call(wire)
+    lasting = only(create(wire, 1, "make"), RequestOpened)
+    wire.machine.answer(lasting.id, PermissionAnswer(kind="allow_session"))
+    wire.machine.interrupt()
+    for id_, command in enumerate([LINE, "make"], 2):
+        outputs = create(wire, id_, command)
+        (late,) = frames(outputs)
+        assert late["error"]["message"].startswith("not run")
+        assert len(outputs) == 1
+    wire.reply("session/prompt", {"stopReason": "cancelled"})
+    wire.turn("t2")
+    assert is_served(create(wire, 4, "make"))
+    assert not is_served(create(wire, 5))
+
+
 def test_a_refused_call_approves_nothing() -> None:
     wire = playing()
     approve_call(wire, "deny")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from aegis.agents.drivers.acp.runs import MAX_APPROVED, Writes
-from aegis.agents.drivers.harness import Output, Serve
+from aegis.agents.drivers.harness import Output, Permission, Serve
+from aegis.agents.profiles.policy import decide
 from aegis.protocol.agent_events import (
     ElicitationAnswer,
     OptionKind,
@@ -116,6 +117,95 @@ def test_the_last_end_of_line_need_not_be_shown(text: str) -> None:
     wire = playing()
     approve_diff(wire, text=text)
     assert is_served(write(wire))
+
+
+DIFF = {"type": "diff", "path": PATH, "newText": "new\n"}
+
+
+def approve(wire: Wire, permission: Permission, **call: Any) -> RequestOpened:
+    """Answer as the policy does, or as a person who allows it."""
+    request = wire.ask(9, toolCall={"toolCallId": "c1", "title": "Read README", **call})
+    answer = decide(request, permission).answer or PermissionAnswer(kind="allow_once")
+    wire.machine.answer(request.id, answer)
+    return request
+
+
+@pytest.mark.parametrize("kind", ["read", "search", "think"])
+@pytest.mark.parametrize("is_in_input", [True, False])
+def test_a_call_with_a_change_is_an_edit_as_the_agent_may_name_it(
+    kind: str, is_in_input: bool
+) -> None:
+    raw: dict[str, Any] = {"path": "README"}
+    call: dict[str, Any] = {"kind": kind, "rawInput": raw}
+    (raw if is_in_input else call)["content"] = [DIFF]
+    wire = playing()
+    request = approve(wire, "read", **call)
+    assert (request.tool_kind, request.input) == ("edit", {"path": "README", "content": [DIFF]})
+    assert decide(request, "ask").kind == "ask"
+    assert not is_served(write(wire))
+
+
+@pytest.mark.parametrize("kind", ["fetch", "execute", "delete", "move"])
+def test_a_call_of_another_kind_approves_no_change(kind: str) -> None:
+    wire = playing()
+    assert approve(wire, "full", kind=kind, content=[DIFF]).tool_kind == kind
+    assert not is_served(write(wire))
+
+
+@pytest.mark.parametrize("tool", ["mcp__aegis__aegis_list_sessions", "mcp__docs__find"])
+def test_the_approval_of_a_tool_of_a_server_approves_no_change(tool: str) -> None:
+    for kind in ("edit", "other"):
+        wire = playing()
+        approve(wire, "ask", name=tool, kind=kind, content=[DIFF])
+        assert not is_served(write(wire))
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ({"path": PATH}, {"path": PATH, "content": [DIFF]}),
+        ({"path": PATH, "content": "new"}, None),
+        ({"path": PATH, "content": [DIFF]}, None),
+        ({"path": PATH, "content": "new", "note": "x"}, None),
+        ({"path": PATH, "text": "new"}, {"path": PATH, "text": "new", "content": [DIFF]}),
+        ({"path": PATH, "content": "x"}, {"value": ..., "content": [DIFF]}),
+        ({"content": [{**DIFF, "newText": "x"}]}, {"value": ..., "content": [DIFF]}),
+    ],
+)
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_request_shows_the_change_that_its_input_lacks(
+    raw: dict[str, Any], shown: dict[str, Any] | None, is_before: bool
+) -> None:
+    wire = playing()
+    call: dict[str, Any] = {"toolCallId": "c1", "kind": "edit", "rawInput": raw}
+    if is_before:
+        wire.update("tool_call", **call, title="edit")
+        call = {"kind": "edit"}
+    request = approve(wire, "ask", **call, content=[DIFF])
+    expected = raw if shown is None else {k: raw if v is ... else v for k, v in shown.items()}
+    assert request.input == expected
+    assert is_served(write(wire))
+    assert not is_served(write(wire, 1, content="x"))
+
+
+def test_an_approved_change_of_a_part_is_shown_once_and_is_no_approval_of_a_whole_text() -> None:
+    wire = playing()
+    raw = {"file_path": PATH, "old_string": "old", "new_string": "new\n"}
+    assert approve(wire, "ask", kind="edit", rawInput=raw, content=[DIFF]).input == raw
+    assert not is_served(write(wire))
+
+
+def test_an_approved_change_is_not_written_after_the_interrupt() -> None:
+    wire = playing()
+    approve_diff(wire)
+    lasting = only(write(wire, 1, "/w/b"), RequestOpened)
+    wire.machine.answer(lasting.id, PermissionAnswer(kind="allow_session"))
+    wire.machine.interrupt()
+    (late,) = frames(write(wire, 2))
+    assert late["error"]["message"].startswith("not written")
+    wire.reply("session/prompt", {"stopReason": "cancelled"})
+    wire.turn("t2")
+    assert is_served(write(wire, 3))
 
 
 def test_a_refused_change_approves_nothing() -> None:
