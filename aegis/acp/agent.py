@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -14,7 +15,8 @@ from aegis.acp.asking import EditorQuestions
 from aegis.acp.choices import DEFAULT_EFFORT, MODES, is_permission
 from aegis.acp.prompts import prompt_content
 from aegis.acp.thread import EditorPrompt, EditorThread
-from aegis.acp.wire import INVALID_REQUEST, PARSE_ERROR, AcpRefused, EditorWire
+from aegis.acp.updates import notice
+from aegis.acp.wire import INVALID_REQUEST, PARSE_ERROR, AcpRefused, EditorWire, contained
 from aegis.agents.drivers.acp.frames import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -26,7 +28,7 @@ from aegis.agents.drivers.acp.frames import (
     string,
 )
 from aegis.client.client import Client, connect
-from aegis.client.errors import ClientError, CommandFailed
+from aegis.client.errors import ClientError, CommandFailed, ConnectionLost, NoDaemon
 from aegis.client.stream_kinds import Gap
 from aegis.json_bounds import has_too_many_keys, read_json
 from aegis.protocol.agent_streams import AgentsItem
@@ -50,6 +52,8 @@ PAGE = 100
 MAX_ID_CHARS = 200
 
 AGAIN_S = 0.5
+
+DEFECT = "the call failed by a defect, which standard error of aegis-actors acp shows"
 
 CAPABILITIES = {
     "loadSession": True,
@@ -83,6 +87,7 @@ class EditorAgent:
         self._nursery = nursery
         self._is_initialized = False
         self._threads: dict[str, EditorThread] = {}
+        self._left: list[EditorThread] = []  # closed, with cancels that the daemon did not get
         self._connecting = trio.Lock()
         self._client: Client | None = None
         self._questions: EditorQuestions | None = None
@@ -95,7 +100,6 @@ class EditorAgent:
             "session/list": self._list,
             "session/close": self._close,
             "session/set_mode": self._set_mode,
-            "session/set_model": self._set_model,
             "session/set_config_option": self._set_option,
         }
 
@@ -108,7 +112,8 @@ class EditorAgent:
                 await self._wire.refuse(None, error)
                 continue
             if frame is not None:
-                await self._take(frame)
+                with contained():
+                    await self._take(frame)
         # The calls before the end are answered.
         with trio.move_on_after(GRACE_S):
             for _ in range(MAX_CALLS):
@@ -164,8 +169,13 @@ class EditorAgent:
     async def _call(
         self, id_: Id | None, rest: Callable[[], Awaitable[None]], place: object
     ) -> None:
+        is_done = False
         try:
-            await rest()
+            with contained():
+                await rest()
+                is_done = True
+            if not is_done and id_ is not None:
+                await self._wire.refuse(id_, AcpRefused(INTERNAL_ERROR, DEFECT))
         except AcpRefused as error:
             await self._wire.refuse(id_, error)
         except ClientError as error:
@@ -192,7 +202,11 @@ class EditorAgent:
             await self._wire.respond(id_, result)
             if method in ("session/new", "session/load", "session/resume"):
                 session = result.get("sessionId") or string(params.get("sessionId"))
-                await self._begun(session, is_replayed=method == "session/new")
+                try:
+                    with contained():
+                        await self._begun(session, is_replayed=method == "session/new")
+                except ClientError:
+                    traceback.print_exc()  # the call is answered
         else:
             raise AcpRefused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r}")
 
@@ -223,16 +237,25 @@ class EditorAgent:
     async def _begun(self, session: str, *, is_replayed: bool) -> None:
         """Send what belongs behind the answer that names the session: editors drop it before."""
         thread = self._threads.get(session)
-        if thread is None:
-            return
-        try:
-            if is_replayed:
-                await thread.begin(is_replayed=True)
-            await thread.announce()
-        except ClientError:
-            return  # a closed one has nothing to announce
-        if self._questions is not None:
-            self._questions.show(thread)
+        while thread is not None and self._threads.get(session) is thread:
+            try:
+                if is_replayed:
+                    await thread.begin(is_replayed=True)
+                is_replayed = False
+                await thread.announce()
+            except (ConnectionLost, NoDaemon):
+                pass
+            except CommandFailed as error:
+                if error.code == "not_found":
+                    return  # a closed one has nothing to announce
+                if error.code not in ("unavailable", "busy"):
+                    await thread.update(notice(self._settings.wording(str(error))))
+                    return
+            else:
+                if self._questions is not None:
+                    self._questions.show(thread)
+                return
+            await trio.sleep(AGAIN_S)
 
     async def _found(self, params: Result) -> EditorThread:
         """Return the thread of a session that the editor names."""
@@ -295,6 +318,9 @@ class EditorAgent:
         thread = self._thread(params)
         del self._threads[thread.id]
         await thread.leave()
+        if thread.has_cancels:
+            self._left.append(thread)
+            self._nursery.start_soon(self._again)
         if self._questions is not None:
             self._questions.hide(thread)
         return {}
@@ -323,10 +349,6 @@ class EditorAgent:
 
     async def _set_mode(self, params: Result) -> Result:
         await self._set(params, "mode", params.get("modeId"))
-        return {}
-
-    async def _set_model(self, params: Result) -> Result:
-        await self._set(params, "model", params.get("modelId"))
         return {}
 
     async def _set_option(self, params: Result) -> Result:
@@ -385,15 +407,16 @@ class EditorAgent:
                 if limit.cancelled_caught:
                     await self._gone()
                     await client.wait_connected(True)
-                else:
-                    self._nursery.start_soon(self._again)
+                self._nursery.start_soon(self._again)
 
     async def _again(self) -> None:
-        for thread in [*self._threads.values()]:
+        for thread in [*self._threads.values(), *self._left]:
             try:
-                await thread.on_connected()
+                with contained():
+                    await thread.on_connected()
             except ClientError:
-                continue  # it is closed, or the connection is lost again
+                continue  # the connection is lost again
+        self._left = [each for each in self._left if each.has_cancels]
 
     async def _gone(self) -> None:
         gone = (
@@ -406,9 +429,11 @@ class EditorAgent:
     async def _follow_states(self, client: Client) -> None:
         while True:
             try:
-                async for info in _states(client):
-                    for thread in self._threads_of(info.id):
-                        await thread.on_info(info)
+                with contained():
+                    async for info in _states(client):
+                        for thread in self._threads_of(info.id):
+                            with contained():
+                                await thread.on_info(info)
             except ClientError:
                 pass
             await trio.sleep(AGAIN_S)

@@ -10,7 +10,7 @@ import trio
 from aegis.acp.choices import DialogOption, EditorDialog, call_of, dialogs_of
 from aegis.acp.thread import EditorThread
 from aegis.acp.updates import notice
-from aegis.acp.wire import EditorWire
+from aegis.acp.wire import EditorWire, contained
 from aegis.agents.drivers.acp.frames import mapping
 from aegis.client.client import Client
 from aegis.client.errors import ClientError, CommandFailed
@@ -57,19 +57,24 @@ class EditorQuestions:
         """Show requests as they are opened, for ever."""
         while True:
             try:
-                async with self._client.requests.watch() as changes:
-                    async for value in changes:
-                        match value:
-                            case Gap():
-                                pass  # all open ones are sent again
-                            case OpenRequestsItem(open=ids):
-                                for gone in set(self._open) - set(ids):
-                                    await self._closed(gone, "it was withdrawn")
-                            case _:
-                                await self._changed(value.request)
+                with contained():
+                    await self._follow_once()
             except ClientError:
                 pass
             await trio.sleep(AGAIN_S)
+
+    async def _follow_once(self) -> None:
+        async with self._client.requests.watch() as changes:
+            async for value in changes:
+                match value:
+                    case Gap():
+                        pass  # all open ones are sent again
+                    case OpenRequestsItem(open=ids):
+                        for gone in set(self._open) - set(ids):
+                            await self._closed(gone, "it was withdrawn")
+                    case _:
+                        with contained():
+                            await self._changed(value.request)
 
     def show(self, thread: EditorThread) -> None:
         """Show the open requests of a thread that has begun."""
@@ -113,9 +118,14 @@ class EditorQuestions:
         self._nursery.start_soon(self._ask, key, shown, request)
 
     async def _ask(self, key: tuple[str, str], shown: OpenDialog, request: RequestInfo) -> None:
+        is_done = False
         try:
-            with shown.scope:
+            with contained(), shown.scope:
                 await self._answer(shown, request)
+                is_done = True
+            if not is_done and not shown.scope.cancelled_caught:
+                command = f"aegis-actors request show {request.id}"
+                await shown.thread.update(notice(f"A question cannot be shown here: {command}"))
         finally:
             if self._shown.get(key) is shown:
                 del self._shown[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 import attrs
 
@@ -29,7 +29,8 @@ _PLAIN = (
 )
 """The options of a request that has none of its own."""
 
-MAX_SHOWN_CHARS = 64 * 1024
+MAX_INDENTED_CHARS = 64 * 1024
+"""A longer input is shown on one line, and whole: it has a limit of its own."""
 
 MODES: dict[Permission, str] = {
     "read": "Reads only; everything else is refused.",
@@ -135,7 +136,7 @@ def _question(asked: dict[str, Any]) -> EditorDialog:
     details = [
         f"- {each['label']}: {each['description']}"
         for each in map(mapping, items(asked.get("options")))
-        if each.get("description")
+        if _is_label(each.get("label")) and each.get("description")
     ]
     shown = "\n".join([text, *details])
     return EditorDialog(title=text, text=shown, options=[*labels, decline], question=text)
@@ -143,7 +144,11 @@ def _question(asked: dict[str, Any]) -> EditorDialog:
 
 def _labels(asked: dict[str, Any]) -> list[str]:
     found = (mapping(each).get("label") for each in items(asked.get("options")))
-    return [each for each in found if isinstance(each, str) and each]
+    return [each for each in found if _is_label(each)]
+
+
+def _is_label(label: object) -> TypeGuard[str]:
+    return isinstance(label, str) and bool(label)
 
 
 def _title(request: RequestInfo) -> str:
@@ -155,7 +160,9 @@ def _input(request: RequestInfo) -> str:
     if request.input is None:
         return f"{request.excerpt}…\n({request.input_bytes} bytes: it can only be denied)"
     shown = json.dumps(request.input, ensure_ascii=False, indent=2)
-    return "\n".join(filter(None, [request.reason, shown[:MAX_SHOWN_CHARS]]))
+    if len(shown) > MAX_INDENTED_CHARS:
+        shown = json.dumps(request.input, ensure_ascii=False)
+    return "\n".join(filter(None, [request.reason, shown]))
 
 
 def call_of(request: RequestInfo, dialog: EditorDialog, tool_use: str) -> dict[str, Any]:

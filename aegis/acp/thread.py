@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from aegis.acp.updates import (
     notice,
     sent_texts,
 )
-from aegis.acp.wire import INVALID_REQUEST, AcpRefused, EditorWire
+from aegis.acp.wire import INVALID_REQUEST, AcpRefused, EditorWire, contained
 from aegis.agents.drivers.acp.frames import INTERNAL_ERROR, Id, items, mapping
 from aegis.client.agent_kinds import SessionEvent
 from aegis.client.client import Client
@@ -43,9 +44,14 @@ MAX_OWN = 1_000
 
 SEND_TRIES = 3
 
+CANCEL_TRIES = 10
+"""Tries of a cancel after the daemon has returned, ``AGAIN_S`` apart."""
+
 AGAIN_S = 0.5
 
 _UNSENT = "the session did not get the prompt"
+
+_ROOM = "make room in the directory for temporary files, or name another one in TMPDIR"
 
 _LOSS = {
     "failed": "the turn failed",
@@ -100,7 +106,10 @@ class EditorThread:
         self._sending = trio.Lock()
         self._own: deque[str] = deque(maxlen=MAX_OWN)
         self._withdrawn: deque[str] = deque(maxlen=MAX_PROMPTS)
+        self._beginning = trio.Lock()
         self._following = trio.CancelScope()
+        self._ended = trio.Event()
+        self._ended.set()
         self._was_closed = False
         self._seq = 0
         self._models: list[OfferedModel] = []
@@ -114,14 +123,17 @@ class EditorThread:
 
         Raises ``ClientError``.
         """
-        self.end()
-        found = (await self._client.agents.read(self.info.handle, last_n=1)).result
-        newest = found[-1].seq if found else 0
-        self._seq = max(0, newest - MAX_REPLAYED) if is_replayed else newest
-        replayed = trio.Event()
-        if is_replayed and self._seq:
-            await self.update(notice(f"{self._seq} earlier entries are left out"))
-        self._start(newest, replayed)
+        async with self._beginning:
+            found = (await self._client.agents.read(self.info.handle, last_n=1)).result
+            newest = found[-1].seq if found else 0
+            # Only now: without an answer the thread is followed as before.
+            self.end()
+            await self._ended.wait()
+            self._seq = max(0, newest - MAX_REPLAYED) if is_replayed else newest
+            replayed = trio.Event()
+            if is_replayed and self._seq:
+                await self.update(notice(f"{self._seq} earlier entries are left out"))
+            self._start(newest, replayed)
         await replayed.wait()
 
     def end(self) -> None:
@@ -208,15 +220,18 @@ class EditorThread:
 
     def _start(self, newest: int, replayed: trio.Event) -> None:
         self._was_closed = False
-        self._following = scope = trio.CancelScope()
-        self._nursery.start_soon(self._follow, newest, replayed, scope)
+        self._following, self._ended = trio.CancelScope(), trio.Event()
+        self._nursery.start_soon(self._follow, newest, replayed, self._following, self._ended)
 
-    async def _follow(self, newest: int, replayed: trio.Event, scope: trio.CancelScope) -> None:
+    async def _follow(
+        self, newest: int, replayed: trio.Event, scope: trio.CancelScope, ended: trio.Event
+    ) -> None:
         with scope:
             await self._follow_until_closed(newest, replayed)
             self._was_closed = True
             await self._fail_all("the session was closed")
         replayed.set()
+        ended.set()
 
     async def _follow_until_closed(self, newest: int, replayed: trio.Event) -> None:
         updates = TranscriptUpdates()
@@ -228,7 +243,8 @@ class EditorThread:
                     async for value in stream:
                         if isinstance(value, SessionEvent):
                             self._seq = value.seq
-                            await self._take(value, updates)
+                            with contained():
+                                await self._take(value, updates)
                         else:
                             await self.update(notice("entries are missing: they are not kept"))
                         if self._seq >= newest:
@@ -239,6 +255,8 @@ class EditorThread:
                     return
             except ClientError:
                 pass  # the connection is lost
+            except Exception:
+                traceback.print_exc()  # a defect
             else:
                 return
             await trio.sleep(AGAIN_S)
@@ -314,13 +332,20 @@ class EditorThread:
     async def _send_one(self, prompt: EditorPrompt) -> None:
         try:
             receipt = await self._send(prompt)
+            self._own.append(receipt.id)
+            prompt.message = receipt.id
         except ClientError as error:
-            prompt.placed.set()
             await self._fail(prompt, f"{_UNSENT}: {self._wording(str(error))}")
             return
-        self._own.append(receipt.id)
-        prompt.message = receipt.id
-        prompt.placed.set()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            await self._fail(prompt, f"{_UNSENT}: its images cannot be written ({reason}): {_ROOM}")
+            return
+        except Exception:
+            self._prompts.pop(prompt.call, None)  # the call is answered with the defect
+            raise
+        finally:
+            prompt.placed.set()
         if receipt.notice:
             await self.update(notice(self._wording(receipt.notice)))
         if prompt.is_cancelled:
@@ -341,7 +366,9 @@ class EditorThread:
         if not (content.texts or content.images):
             return await self._client.inboxes.handoff(handle, content.text, key=key, alone=True)
         # The daemon has read the images once it has answered.
-        with tempfile.TemporaryDirectory(prefix="aegis-editor-") as directory:
+        with tempfile.TemporaryDirectory(
+            prefix="aegis-editor-", ignore_cleanup_errors=True
+        ) as directory:
             paths = await trio.to_thread.run_sync(_write, directory, content.images)
             return await self._client.agents.send(
                 handle, content.text, images=paths, texts=content.texts, key=key, alone=True
@@ -390,9 +417,23 @@ class EditorThread:
 
     async def on_connected(self) -> None:
         """Cancel the prompts whose cancels did not reach the daemon while it was gone."""
-        while self._withdrawn:
-            await self._client.agents.interrupt(self.info.handle, message=self._withdrawn[0])
-            self._withdrawn.popleft()
+        for message in [*self._withdrawn]:
+            for _ in range(CANCEL_TRIES):
+                try:
+                    await self._client.agents.interrupt(self.info.handle, message=message)
+                except CommandFailed as error:
+                    if error.code in ("unavailable", "busy"):
+                        await trio.sleep(AGAIN_S)
+                        continue  # after the last try it waits for the next connection
+                    await self.update(notice(self._wording(str(error))))
+                if message in self._withdrawn:
+                    self._withdrawn.remove(message)
+                break
+
+    @property
+    def has_cancels(self) -> bool:
+        """Whether cancels have not reached the daemon."""
+        return bool(self._withdrawn)
 
     async def _fail_waiting(self, reason: str) -> None:
         """Answer the prompts that no turn will answer before a person acts."""
@@ -408,6 +449,9 @@ class EditorThread:
 
     async def on_gone(self, sentence: str) -> None:
         """Answer all prompts: the daemon is gone."""
+        for prompt in [*self._prompts.values()]:
+            if prompt.is_cancelled:
+                await self._answer(prompt, "cancelled")
         await self._fail_all(sentence)
 
     async def _fail(self, prompt: EditorPrompt, sentence: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+import traceback
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -19,6 +21,7 @@ from aegis.agents.drivers.acp.frames import (
     request,
     response,
 )
+from aegis.client.errors import ClientError
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line of an editor; a longer one is refused, and the lines after it are read."""
@@ -146,3 +149,14 @@ def encoded(frame: Mapping[str, Any]) -> bytes:
         plain = json.loads(json.dumps(frame), parse_constant=lambda _: None)
         text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace") + b"\n"
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Print a defect to standard error: the other threads and calls of the editor continue."""
+    try:
+        yield
+    except (AcpRefused, ClientError):
+        raise
+    except Exception:
+        traceback.print_exc()

@@ -7,7 +7,7 @@ import itertools
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.aegis.agents.drivers.acp.test_schema import assert_fits
@@ -36,11 +36,14 @@ ANSWERS = {
 
 
 class Editor:
-    """A process of ``aegis-actors acp WORDS`` in the root of a daemon, and all that it has sent."""
+    """A process of ``aegis-actors acp WORDS`` in the root of a daemon, and all that it has sent.
 
-    def __init__(self, daemon: DaemonProcess, *words: str) -> None:
+    ``program`` is started in place of ``aegis-actors``.
+    """
+
+    def __init__(self, daemon: DaemonProcess, *words: str, program: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [*daemon.program, "acp", *words],
+            [*(program or daemon.program), "acp", *words],
             env=daemon.environment,
             cwd=daemon.root,
             stdin=subprocess.PIPE,

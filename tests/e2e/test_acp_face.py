@@ -235,6 +235,35 @@ def test_a_cancelled_prompt_that_waits_is_not_sent_after_a_kill_of_the_daemon(te
     assert team.texts(handle) == ["busy", "after"]
 
 
+IMPATIENT = """
+from aegis.acp import agent
+from aegis.cli.main import main
+agent.PATIENCE_S, agent.GONE_S = 0.2, 1.0
+main()
+"""
+"""``aegis-actors``, whose editors wait a second for the daemon."""
+
+
+def test_a_cancel_while_the_daemon_is_away_for_long_reaches_it_when_it_returns(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    with Editor(team.daemon, program=[sys.executable, "-c", IMPATIENT]) as editor:
+        editor.open("pm")
+        running = editor.prompt("pm", "SAY first\nHANG")
+        editor.says("first")
+        waiting, kept = editor.prompt("pm", "HANG\nSAY never"), editor.prompt("pm", "SAY kept")
+        until(lambda: team.info(handle)["waiting"] == 2, "they wait")
+        team.daemon.kill()
+        for each in (running, waiting):
+            editor.send(method="$/cancel_request", params={"requestId": each})
+        assert (editor.stops(running), editor.stops(waiting)) == ("cancelled", "cancelled")
+        assert "does not run any more" in editor.answer(kept)["error"]["message"]
+        team.daemon.start("--port", "0", "--trust")
+        # The daemon may begin the turn before the editor has connected: then it is interrupted.
+        until(lambda: team.texts(handle)[-1] == "kept", "the next prompt has its turn")
+    assert team.texts(handle) == ["first", "kept"]
+    assert sorted(team.outcomes(handle)[:2]) == ["cancelled", "interrupted"]
+
+
 def test_settings_are_modes_and_options(team: Team) -> None:
     handle = team.spawn(handle="pm")
     with Editor(team.daemon) as editor, Editor(team.daemon) as other:

@@ -226,6 +226,23 @@ def test_a_handle_that_does_not_exist_and_wrong_usage(team: Team) -> None:
         assert (done.returncode, done.stdout) == (2, ""), words
 
 
+def test_a_question_without_usable_labels_is_asked_as_far_as_it_can_be(team: Team) -> None:
+    handle = team.spawn(handle="pm")
+    options: list[dict[str, Any]] = [{"label": "Red", "description": "like a rose"}]
+    options += [{"description": "no label"}, {"label": 3, "description": "a number"}]
+    question = {"question": "Which?", "header": "Colour", "multiSelect": False}
+    given = json.dumps({"questions": [{**question, "options": options}]})
+    with Editor(team.daemon) as editor:
+        editor.open("pm")
+        call = editor.prompt("pm", f"QUESTION {given}")
+        asked = editor.asked()
+        assert [each["name"] for each in asked["params"]["options"]] == ["Red", "Decline"]
+        editor.choose(asked, "allow_once")
+        assert editor.stops(call) == "end_turn"
+        assert editor.close() == 0
+    team.has_outcomes(handle, "completed")
+
+
 def test_a_terminal_agent_is_no_thread(team: Team) -> None:
     team.call("agent_launch", cmd="cat", handle="typed")
     with Editor(team.daemon) as editor:

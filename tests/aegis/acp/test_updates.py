@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from aegis.acp.updates import TranscriptUpdates, sent_texts
 from aegis.client.agent_kinds import SessionEvent
 from aegis.protocol import agent_events as ev
 from aegis.protocol.requests import Choice, RequestInfo
+from aegis.requests.records import MAX_WHOLE_BYTES
 from tests.aegis.agents.drivers.acp.test_schema import assert_fits
 
 
@@ -226,6 +228,26 @@ def test_a_plan_is_shown_as_its_text() -> None:
     [dialog] = dialogs_of(plan)
     shown = call_of(plan, dialog, "t")
     assert (shown["kind"], text_of(shown["content"][0])) == ("switch_mode", "# Do it")
+
+
+def test_an_option_without_a_usable_label_is_left_out_of_a_question() -> None:
+    odd: list[Any] = [{"description": "no label"}, {"label": 3, "description": "x"}, "a", None]
+    odd += [{"label": "", "description": "x"}, {"label": "b", "description": 4}]
+    questions = [{"question": "Which?", "options": [{"label": "a"}, *odd]}]
+    [dialog] = dialogs_of(request(kind="question", input={"questions": questions}))
+    assert [each.name for each in dialog.options] == ["a", "b", "Decline"]
+    assert dialog.text == "Which?\n- b: 4"
+
+
+def test_an_input_is_shown_to_its_end() -> None:
+    parts = [{"a": "b"} for _ in range(4_000)]
+    large = {"command": parts, "last": "rm -rf /"}
+    assert len(json.dumps(large)) <= MAX_WHOLE_BYTES
+    [dialog] = dialogs_of(request(input=large, reason="why"))
+    reason, shown = dialog.text.split("\n")  # on one line: with breaks it would be too long
+    assert (reason, json.loads(shown)) == ("why", large)
+    [dialog] = dialogs_of(request(input={"command": "x" * 90_000, "last": "y"}))
+    assert json.loads(dialog.text)["last"] == "y"
 
 
 def test_each_question_is_a_dialog_with_its_labels() -> None:
