@@ -19,7 +19,7 @@ from aegis.acp import agent
 from aegis.acp.agent import EditorAgent, EditorSettings
 from aegis.acp.wire import EditorWire
 from aegis.client.agent_kinds import SessionEvent
-from aegis.client.errors import ClientError, CommandFailed, ConnectionLost
+from aegis.client.errors import CommandFailed, ConnectionLost
 from aegis.protocol import agent_events as ev
 from aegis.protocol.agents import AgentDetails
 from aegis.protocol.requests import Choice, RequestInfo
