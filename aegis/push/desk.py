@@ -247,8 +247,8 @@ class PushDesk(Actor[PushMessage]):
 
     def _drop_ended(self) -> None:
         """Remove the browsers whose login has ended: a lost phone is logged out for good."""
-        for each in [*self._clients()]:
-            if each.page is not None and not self._is_logged_in(each.page):
+        for each in [*self._table.rows.values()]:
+            if isinstance(each, PushClient) and not self._is_current(each):
                 self._drop(each.id)
 
     def _drop(
@@ -264,11 +264,16 @@ class PushDesk(Actor[PushMessage]):
         self._stir()
 
     def _clients(self) -> Iterator[PushClient]:
-        return (each for each in [*self._table.rows.values()] if isinstance(each, PushClient))
+        rows = [each for each in self._table.rows.values() if isinstance(each, PushClient)]
+        return (each for each in rows if self._is_current(each))
 
     def _client(self, client: str) -> PushClient | None:
         row = self._table.rows.get(client)
-        return row if isinstance(row, PushClient) else None
+        return row if isinstance(row, PushClient) and self._is_current(row) else None
+
+    def _is_current(self, client: PushClient) -> bool:
+        # The row of a login that has ended stays for as long as the disk refuses to drop it.
+        return client.page is None or self._is_logged_in(client.page)
 
     async def _load(self, *, creates: bool) -> bool:
         """Read the ledger; return False if there is none. Raises ``StorageError``."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import trio
 from actors import Actor, ChildSpec, Request, SupervisorSpec, System, open_system
 from aegis.clock import utc_now
 from aegis.errors import AegisError, InvalidRequest, NotFound, Unavailable
+from aegis.journal.disk import OsDisk
 from aegis.journal.flusher import Flusher
 from aegis.protocol.feeds import FollowInbox, InboxNews, InboxPlace
 from aegis.protocol.inboxes import Message, MessageList, ReadInbox
@@ -165,7 +169,11 @@ def life(monkeypatch: pytest.MonkeyPatch) -> Life:
 
 @asynccontextmanager
 async def office(
-    tmp_path: Path, life: Life, service: PushService, network: PushNetwork | None = None
+    tmp_path: Path,
+    life: Life,
+    service: PushService,
+    network: PushNetwork | None = None,
+    flusher: Flusher | None = None,
 ) -> AsyncIterator[Office]:
     state = tmp_path / "state"
     state.mkdir(exist_ok=True)
@@ -177,7 +185,7 @@ async def office(
             path=state / "push.jsonl",
             key_file=state / "push.key",
             seal=None,
-            flusher=Flusher(),
+            flusher=flusher or Flusher(),
             is_logged_in=life.pages.__contains__,
             network=network or service.network(),
         ),
@@ -377,6 +385,43 @@ async def test_a_login_that_ended_ends_its_subscription(
         assert [each.page for each in await running.listed()] == ["p2"]
     assert service.of(lost) == []
     assert len(service.of(kept)) == 1
+
+
+class RefusingDisk(OsDisk):
+    """A disk that takes no further line once ``is_full``."""
+
+    is_full = False
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(fd, data)
+
+
+async def test_a_lost_phone_gets_nothing_while_the_disk_refuses_to_drop_it(
+    tmp_path: Path, life: Life, service: PushService
+) -> None:
+    life.pages |= {"p1", "p2"}
+    disk = RefusingDisk()
+    lost, kept = PushBrowser("/send/lost"), PushBrowser("/send/kept")
+
+    def has_tags(count: int) -> bool:
+        return len({each["tag"] for each in service.of(kept)}) == count
+
+    async with office(tmp_path, life, service, flusher=Flusher(disk)) as running:
+        await running.ask(PageSubscribePush(**lost.keys, page="p1", ends=True))
+        await running.ask(PageSubscribePush(**kept.keys, page="p2", ends=True))
+        life.write("m1", "it is built")
+        await until(lambda: len(service.received) == 2)
+        disk.is_full = True
+        life.pages.remove("p1")
+        for number in range(3):
+            life.open(f"{number}" * 12)
+            life.write(f"m{number + 2}", "it is built")
+            await until(partial(has_tags, 2 * number + 3))
+        assert len(service.of(lost)) == 1
+        disk.is_full = False
+        await running.until_listed(lambda found: [each.page for each in found] == ["p2"])
 
 
 async def test_subscriptions_are_bounded_and_removed(
