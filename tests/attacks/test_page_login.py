@@ -42,21 +42,26 @@ def origin_of(daemon: DaemonProcess) -> str:
 
 
 def post(
-    daemon: DaemonProcess, body: object, *, origin: str | None = "", method: str = "POST"
+    daemon: DaemonProcess,
+    body: object,
+    *,
+    origin: str | None = "",
+    method: str = "POST",
+    cookie: str = "",
 ) -> tuple[int, Any, str]:
     """Post to /login; return status, body and cookie. ``origin`` "" is the daemon's own."""
     address = urlsplit(origin_of(daemon))
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=GUARD_S)
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", **({"cookie": cookie} if cookie else {})}
     if origin is not None:
         headers["origin"] = origin or origin_of(daemon)
     connection.request(method, "/login", json.dumps(body), headers)
     answer = connection.getresponse()
     text = answer.read().decode()
-    cookie = answer.headers.get("set-cookie", "")
+    new = answer.headers.get("set-cookie", "")
     connection.close()
-    return answer.status, json.loads(text) if answer.status == 200 else text, cookie
+    return answer.status, json.loads(text) if answer.status == 200 else text, new
 
 
 def code(daemon: DaemonProcess) -> str:
@@ -167,8 +172,32 @@ async def test_a_page_key_without_its_cookie_or_origin_is_not_enough(
     login, other = logged_in(daemon), logged_in(daemon)
     assert (await refusal(daemon, Login(other.cookie, login.key)))[0] == 4401
     assert (await refusal(daemon, login, origin=None))[0] == 4401
-    twice = Login(f"{login.cookie}; {other.cookie}", login.key)
+    name = login.cookie.partition("=")[0]
+    twice = Login(f"{name}=x; {other.cookie}", login.key)
     assert (await refusal(daemon, twice))[0] == 4401
+
+
+async def test_a_cookie_that_another_port_set_locks_nobody_out(daemon: DaemonProcess) -> None:
+    login = logged_in(daemon)
+    name = login.cookie.partition("=")[0]
+    # That of a longer path is sent first: a page at another port may set many.
+    for foreign in (f"{name}=x", "; ".join(f"{name}={each}" for each in range(200))):
+        async with page(daemon, f"{foreign}; {login.cookie}") as ws:
+            assert (await hello(ws, login.key))["handle"] is None
+    bounded = "; ".join([login.cookie, *(f"{name}={each}" for each in range(8))])
+    assert (await refusal(daemon, Login(bounded, login.key)))[0] == 4401
+
+
+async def test_a_login_is_taken_over_only_with_both_its_keys(daemon: DaemonProcess) -> None:
+    """A cookie that another port received makes no login of another browser void."""
+    login = logged_in(daemon)
+    for cookie, key in ((login.cookie, "0" * 43), ("", login.key)):
+        body = {"code": code(daemon), "key": key}
+        status, answer, new = post(daemon, body, cookie=cookie)
+        assert status == 200
+        assert new.partition(";")[0] != login.cookie
+        async with page(daemon, login.cookie) as ws:
+            assert (await hello(ws, login.key))["page"] != answer["id"]
 
 
 async def test_a_replayed_cookie_of_a_revoked_page_is_refused(daemon: DaemonProcess) -> None:

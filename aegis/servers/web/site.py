@@ -21,6 +21,7 @@ from aegis.servers.access.admission import (
     Headers,
     body_refusal,
     cookie_name,
+    page_cookies,
     turned_away,
     values,
 )
@@ -156,7 +157,7 @@ class Site:
             content = packed
             extra.append((b"content-encoding", b"gzip"))
         extra += [(b"content-type", file.kind.encode()), (b"vary", b"accept-encoding")]
-        await _respond(send, 200, content, extra, is_head=scope["method"] == "HEAD")
+        await _respond(send, 200, content, extra)
 
     def _with_nonce(self, page: bytes, nonce: str, files: dict[str, PageFile]) -> bytes:
         note = files.get("/built/page.json")
@@ -193,12 +194,14 @@ class Site:
             document = read_json(body)
         except (ValueError, RecursionError):
             document = None
-        label = " ".join(values(headers, b"user-agent"))
+        label, cookies = " ".join(values(headers, b"user-agent")), page_cookies(headers)
         match document:
+            case {"code": str(code), "key": str(key)}:
+                return await in_thread(self._pages.log_in, code, label, cookies, key)
             case {"code": str(code)}:
                 return await in_thread(self._pages.log_in, code, label)
             case {"link": str(secret)}:
-                return await in_thread(self._pages.open_link, secret, label)
+                return await in_thread(self._pages.open_link, secret, label, cookies)
         raise InvalidRequest("send a JSON object with 'code' or 'link'")
 
     def _cookie(self, login: PageLogin, headers: Headers) -> str:
@@ -225,14 +228,9 @@ async def _read_little(receive: Receive) -> bytes:
 
 
 async def _respond(
-    send: Send,
-    status: int,
-    content: bytes,
-    headers: Iterable[tuple[bytes, bytes]],
-    *,
-    is_head: bool = False,
+    send: Send, status: int, content: bytes, headers: Iterable[tuple[bytes, bytes]]
 ) -> None:
     length = [] if status == 304 else [(b"content-length", str(len(content)).encode())]
     start = {"type": "http.response.start", "status": status, "headers": [*headers, *length]}
     await send(start)
-    await send({"type": "http.response.body", "body": b"" if is_head else content})
+    await send({"type": "http.response.body", "body": content})

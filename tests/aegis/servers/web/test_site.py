@@ -84,8 +84,6 @@ async def test_a_file_is_sent_once_and_packed_for_who_can_read_that(site: Site) 
     assert gzip.decompress(small) == body
     status, _, nothing = await get(site, "/app.js", (b"if-none-match", headers[b"etag"]))
     assert (status, nothing) == (304, b"")
-    status, _, nothing = await get(site, "/app.js", method="HEAD")
-    assert (status, nothing) == (200, b"")
 
 
 async def test_only_known_paths_are_of_the_page(site: Site) -> None:
