@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.harness import DaemonProcess
 from tests.resources.waiting import until
-from tests.web.browser import DESK, PHONE, Window, log_in, needs_chromium, open_window
+from tests.web.browser import DESK, PHONE, Window, address, log_in, needs_chromium, open_window
 from tests.web.studio import Studio
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
@@ -91,6 +91,79 @@ def test_another_browser_is_logged_in_and_revoked(studio: Studio, browser: Brows
     dialog(window, "Log this browser out?").get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     assert studio.call("page_list")["pages"] == []
+    window.check()
+
+
+UPLOAD = """fetch('/upload?name=x.txt',
+{ method: 'POST', body: 'x', headers: { 'X-Aegis-Page': app.link.pageKey() } })
+.then(answer => answer.status)"""
+
+
+def beside(window: Window, url: str) -> Window:
+    """Open an address in another tab of the same browser."""
+    page = window.context.new_page()
+    page.goto(url)
+    found = Window(page, window.context, window.origin)
+    found.wait("globalThis.app?.link?.state === 'up'")
+    return found
+
+
+def test_a_browser_that_logs_in_again_keeps_its_tabs_and_its_login(
+    studio: Studio, browser: Browser
+) -> None:
+    first = log_in(browser, studio.daemon)
+    before = {each["id"] for each in studio.call("page_list")["pages"]}
+    second = beside(first, address(studio.daemon))
+    assert {each["id"] for each in studio.call("page_list")["pages"]} == before
+    assert first.page.evaluate(UPLOAD) == 200
+    first.page.evaluate("app.link.redial()")
+    first.wait("app.link.state === 'up'")
+    second.page.reload()
+    second.wait("app.link?.state === 'up'")
+    # A tab that was refused with a key of before looks for the present one.
+    first.page.evaluate("app.link.pageKey = () => 'x'; app.link.redial()")
+    first.page.evaluate("app.link.pageKey = () => localStorage['page-key']")
+    first.wait("app.link.state === 'up'")
+    # An address that is opened in a tab of the page logs in there.
+    first.page.goto(address(studio.daemon))
+    first.wait("app.link?.state === 'up' && !location.hash.includes('code')")
+    assert {each["id"] for each in studio.call("page_list")["pages"]} == before
+    studio.call("page_revoke", id=first.page.evaluate("app.link.me.page"))
+    for window in (first, second):
+        expect(window.page.get_by_role("heading", name="Log in")).to_be_visible()
+    first.check()
+
+
+def test_two_links_are_open_in_two_tabs_of_a_browser(studio: Studio, browser: Browser) -> None:
+    names = ["first-link", "second-link"]
+    for name in names:
+        studio.call("term_spawn", name=name)
+    one, two = [studio.call("page_link", view=f"terminal:{name}")["url"] for name in names]
+    first = open_window(browser, one)
+    first.wait_live()
+    second = beside(first, two)
+    first.page.evaluate("app.link.redial()")
+    first.wait("app.link.state === 'up'")
+    second.page.reload()
+    for window, name in ((first, names[0]), (second, names[1])):
+        window.wait("app.link?.state === 'up'")
+        expect(window.page.get_by_role("heading", name=name)).to_be_visible()
+    first.check()
+
+
+def test_an_installed_page_takes_the_address_that_logs_in(studio: Studio, browser: Browser) -> None:
+    window = open_window(browser, address(studio.daemon).partition("/#")[0], PHONE)
+    form = window.page.locator("form")
+    form.get_by_label("Address").fill("guess")
+    form.get_by_role("button", name="Log in").click()
+    expect(window.page.get_by_role("alert")).to_contain_text("log in again")
+    form.get_by_label("Address").fill(f" {address(studio.daemon)}\n")
+    form.get_by_role("button", name="Log in").click()
+    window.wait_live()
+    assert window.page.evaluate("document.body.scrollWidth <= innerWidth")
+    # The refused guess is an answer that the browser itself reports.
+    assert len(window.errors) == 1
+    assert "403" in window.errors.pop()
     window.check()
 
 

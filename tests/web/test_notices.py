@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, CDPSession, expect
 
 from tests.e2e.harness import DaemonProcess
 from tests.resources.waiting import until
-from tests.web.browser import PHONE, Window, log_in, needs_chromium
+from tests.web.browser import PHONE, Window, address, log_in, needs_chromium
 from tests.web.studio import Studio
 
 pytestmark = [pytest.mark.real, pytest.mark.long, needs_chromium]
@@ -86,12 +87,19 @@ def test_a_message_notifies_only_where_that_is_chosen_and_hides_its_contents(
     window.go("/settings")
     notices = page.get_by_role("group", name="Notifications", exact=True)
     notices.get_by_role("radio", name="And what ended").click()
-    notices.get_by_label("Hide the contents").check()
     page.evaluate(HIDE)
+    studio.send("human", "the \u202ecart\nis \x1b[31mdone", sender="ada")
+    window.wait_until(lambda: bool(page.evaluate(SHOWN)), "a notification")
+    assert page.evaluate(SHOWN) == [["ada wrote to you", "the ⟨U+202E⟩cart is done"]]
+    # Read with another client, it is withdrawn.
+    message = studio.call("inbox_read", unread=False)["messages"][-1]
+    studio.daemon.cli("inbox", "read", "--after", message["id"])
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    window.wait_until(lambda: page.evaluate(SHOWN) == [], "it is withdrawn")
+    notices.get_by_label("Hide the contents").check()
     studio.send("human", "the cart is done", sender="ada")
     window.wait_until(lambda: bool(page.evaluate(SHOWN)), "a notification")
     assert page.evaluate(SHOWN) == [["Something waits for you", ""]]
-    studio.daemon.cli("inbox", "read")
     window.check()
 
 
@@ -109,8 +117,84 @@ def test_nobody_is_notified_who_looks_or_has_not_allowed_it(
         window.check()
 
 
+def test_a_change_in_the_last_frame_before_the_page_is_hidden_notifies(
+    studio: Studio, browser: Browser
+) -> None:
+    window = log_in(browser, studio.daemon)
+    allow(window)
+    window.wait("app.store.loaded.value.has('requests')")
+    window.page.evaluate(
+        """() => {
+        globalThis.requestAnimationFrame = () => 0;
+        const { link } = app, take = link.take.bind(link);
+        link.take = (frame, cost) => {
+          take(frame, cost);
+          if (frame.item?.request?.handle === 'cleo') globalThis.hasCome = true;
+        };
+        }"""
+    )
+    studio.spawn("ASK touch z", handle="cleo")
+    window.wait("globalThis.hasCome")
+    window.page.evaluate(HIDE)
+    window.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    wanted = ["cleo waits for you", "run touch z"]
+    window.wait_until(lambda: wanted in window.page.evaluate(SHOWN), "a notification")
+    window.check()
+
+
+ASK = """navigator.serviceWorker.ready.then(({ active }) => new Promise(done => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = ({ data }) => done(data);
+  active.postMessage('isLookedAt', [port2]);
+}))"""
+
+
+COUNT = """() => {
+  const { postMessage } = ServiceWorker.prototype;
+  globalThis.asked = 0;
+  ServiceWorker.prototype.postMessage = function (...given) {
+    postMessage.apply(this, given);
+    globalThis.asked += 1;
+  };
+}"""
+
+
+def test_a_hidden_tab_is_silent_while_another_one_is_looked_at(
+    studio: Studio, browser: Browser
+) -> None:
+    hidden = log_in(browser, studio.daemon)
+    allow(hidden)
+    hidden.page.evaluate(HIDE)
+
+    def titles() -> list[str]:
+        return [title for title, _ in hidden.page.evaluate(SHOWN)]
+
+    studio.spawn("ASK touch u", handle="fred")
+    hidden.wait_until(lambda: "fred waits for you" in titles(), "it is the only tab")
+    other = Window(hidden.context.new_page(), hidden.context, hidden.origin)
+    other.page.goto(hidden.origin)
+    hidden.page.evaluate(COUNT)
+    studio.spawn("ASK touch v", handle="dora")
+    is_known = "[...app.store.requests.value.values()].some(each => each.handle === 'dora')"
+    for window in (hidden, other):
+        window.wait(f"globalThis.app && {is_known}")
+    hidden.wait("globalThis.asked > 0")
+    assert hidden.page.evaluate(ASK) is True  # as it was a moment before
+    other.page.close()
+    hidden.wait_until(lambda: hidden.page.evaluate(ASK) is False, "it is the only tab")
+    studio.spawn("ASK touch w", handle="elsa")
+    hidden.wait_until(lambda: "elsa waits for you" in titles(), "a notification")
+    assert "dora waits for you" not in titles()  # of which it was decided before
+    hidden.check()
+
+
 def subscriptions(studio: Studio) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = studio.call("push_list")["subscriptions"]
+    return found
+
+
+def is_of(studio: Studio, page: str) -> bool:
+    found: bool = [each["page"] for each in subscriptions(studio)] == [page]
     return found
 
 
@@ -135,6 +219,20 @@ def test_a_browser_subscribes_chooses_and_unsubscribes(studio: Studio, browser: 
     window.page.reload()
     expect(on).to_be_checked()
     expect(setting.get_by_label("Hide the contents")).to_be_checked()
+    # A new login is that of before, or takes its subscription over if the key was lost.
+    for forget in ("0", "localStorage.removeItem('page-key')"):
+        window.page.evaluate(forget)
+        page_id = window.page.evaluate("app.link.me.page")
+        window.page.goto(address(studio.daemon))
+        window.wait("app.link?.state === 'up' && !location.hash.includes('code')")
+        window.go("/settings")
+        expect(on).to_be_checked()
+        expect(setting.get_by_label("Hide the contents")).to_be_checked()
+        own = window.page.evaluate("app.link.me.page")
+        assert (own == page_id) == (forget == "0")
+        until(partial(is_of, studio, own), "it is of this login")
+    studio.call("page_revoke", id=page_id)
+    assert [each["hides"] for each in subscriptions(studio)] == [True]
     off.click()
     expect(off).to_be_checked()
     assert subscriptions(studio) == []

@@ -27,6 +27,32 @@ def test_a_code_logs_in_once_and_a_reload_stays_logged_in(
     window.check()
 
 
+NEVER = """() => {
+  const made = [];
+  class Never {
+    constructor() { made.push(this); this.readyState = 0; }
+    close() { this.isClosed = true; }
+  }
+  const { WebSocket: own } = globalThis;
+  globalThis.WebSocket = Never;
+  app.link.redial();
+  app.link.check();
+  app.link.check();
+  globalThis.WebSocket = own;
+  app.link.check();
+  return made.map(each => Boolean(each.isClosed));
+}"""
+
+
+def test_a_page_that_is_shown_again_leaves_no_connection_that_was_being_made(
+    daemon: DaemonProcess, browser: Browser
+) -> None:
+    window = log_in(browser, daemon)
+    assert window.page.evaluate(NEVER) == [True, True, True]
+    window.wait("app.link.state === 'up'")
+    window.check()
+
+
 def test_a_page_that_is_revoked_asks_to_log_in(daemon: DaemonProcess, browser: Browser) -> None:
     window = log_in(browser, daemon)
     page_id = window.page.evaluate("app.link.me.page")

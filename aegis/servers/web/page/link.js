@@ -20,9 +20,14 @@ export class Failed extends Error {
 
 /** The connection. Its states: connecting, up, down, out (a person has to log in again). */
 export class Link {
-  /** @param {string} pageKey @param {(state: string, reason: string) => void} onState */
+  /**
+   * `pageKey` reads the stored key: another page of this browser may log in again, with a new one.
+   * @param {() => string | null} pageKey @param {(state: string, reason: string) => void} onState
+   */
   constructor(pageKey, onState) {
     this.pageKey = pageKey;
+    /** @type {string | null} */
+    this.shownKey = null;
     this.onState = onState;
     this.delay = FIRST_DELAY_MS;
     this.number = 0;
@@ -65,7 +70,8 @@ export class Link {
     const socket = this.socket = new WebSocket(`${scheme}://${location.host}/ws`);
     socket.binaryType = 'arraybuffer';
     socket.onopen = () => {
-      socket.send(JSON.stringify({ type: 'hello', version: 1, page: this.pageKey }));
+      this.shownKey = this.pageKey() ?? '';
+      socket.send(JSON.stringify({ type: 'hello', version: 1, page: this.shownKey }));
     };
     socket.onmessage = ({ data }) => {
       if (socket !== this.socket) return;
@@ -86,8 +92,8 @@ export class Link {
     for (const { reject } of calls) reject(new Failed('lost',
       'The connection was lost; try again.'));
     for (const stream of [...this.streams.values()]) stream.lost();
-    // Only this end needs a new login: a new connection may mend any other.
-    if (event.code === 4401) {
+    // Only this end needs a new login: a new connection may mend any other, and another key this.
+    if (event.code === 4401 && [null, this.shownKey].includes(this.pageKey())) {
       this.set('out', event.reason);
       return;
     }
@@ -129,8 +135,7 @@ export class Link {
   /** Check the connection now: after the machine slept, or when the page is shown again. */
   check() {
     if (this.state === 'down') {
-      this.delay = FIRST_DELAY_MS;
-      this.dial();
+      this.redial();
       return;
     }
     if (this.state !== 'up') return;

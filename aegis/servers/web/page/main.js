@@ -23,7 +23,9 @@ export const app = {
 };
 globalThis.app = app;
 
-async function logIn(body) {
+/** Post a code, with the key of this browser's login, which it keeps; or the secret of a link. */
+async function logIn(given) {
+  const body = given.code ? { key: stored.get('page-key') ?? '', ...given } : given;
   const headers = { 'content-type': 'application/json' };
   const response = await fetch('/login', { method: 'POST', headers, body: JSON.stringify(body) });
   if (!response.ok) throw new Error((await response.text()).trim());
@@ -68,20 +70,28 @@ function linked(link, state, reason) {
   });
 }
 
-/** The code or the link's secret is in the fragment, which is never sent with a request. */
-async function begin() {
-  const given = new URLSearchParams(location.hash.slice(1));
+/**
+ * What logs in by the fragment of an address, which is never sent with a request; null if it has
+ * neither a code nor the secret of a link.
+ */
+function givenBy(fragment) {
+  const given = new URLSearchParams(fragment);
   const code = given.get('code'), secret = given.get('v');
-  if (code || secret) {
+  return code ? { code } : secret ? { link: secret } : null;
+}
+
+async function begin() {
+  const given = givenBy(location.hash.slice(1));
+  if (given) {
     history.replaceState(null, '', '/');
-    try { await logIn(code ? { code } : { link: secret }); } catch (error) {
+    try { await logIn(given); } catch (error) {
       loginReason.value = error.message;
       return;
     }
   }
   const isView = stored.get('view', sessionStorage) !== null;
-  const key = isView ? stored.get('view-key', sessionStorage) : stored.get('page-key');
-  if (!key) {
+  const key = () => isView ? stored.get('view-key', sessionStorage) : stored.get('page-key');
+  if (!key()) {
     loginReason.value = '';
     return;
   }
@@ -89,16 +99,33 @@ async function begin() {
   app.link = new Link(key, (state, reason) => linked(app.link, state, reason));
 }
 
+/** An installed page has no address bar: it takes the address here. */
+async function enter(event) {
+  event.preventDefault();
+  const text = String(new FormData(event.target).get('address')).trim();
+  try { await logIn(givenBy(text.replace(/^[^#]*#/, '')) ?? { code: text }); } catch (error) {
+    loginReason.value = error.message;
+    return;
+  }
+  location.reload(); // what was kept is of the login before
+}
+
 const Login = ({ reason }) => html`<main class="login"><section class="card">
   <h1>Log in</h1>${reason && html`<p class="why" role="alert" dir="auto">${reason}</p>`}
   <p>Run this on the machine of the daemon, in its project. It opens this page, or prints an address
-    that is valid for a minute:</p><pre>aegis-actors web</pre></section></main>`;
+    that is valid for a minute:</p><pre>aegis-actors web</pre>
+  <form class="copied" onSubmit=${enter}><input class="input mono" name="address" required
+    aria-label="Address" placeholder="Or paste the address here" autocomplete="off"
+    autocapitalize="off" spellcheck=${false} />
+    <button class="btn main">Log in</button></form></section></main>`;
 
 const App = () => loginReason.value === null ? html`<${Shell} />`
   : html`<${Login} reason=${loginReason.value} />`;
 
 const root = document.getElementById('app');
 root.replaceChildren();
+// The browser does not load the page again for an address that differs after the # only.
+addEventListener('hashchange', () => { if (givenBy(location.hash.slice(1))) location.reload(); });
 // Home is drawn without it.
 if (place.value !== 'home') loadAll().catch(() => { /* the view says so */ });
 render(html`<${App} />`, root);

@@ -1,12 +1,14 @@
 // Notifications while the page is open but not looked at; withdrawn once they are answered.
 import { computed, effect, signal } from './lib.js';
 import { go, settings } from './place.js';
+import { plain } from './plain.js';
 import { asker, brief, verb } from './request/model.js';
 import { isReadOnly, loaded, mail, requests } from './store.js';
 
 export const isPossible = 'serviceWorker' in navigator && 'Notification' in globalThis
   && isSecureContext;
-const MOST_CHARS = 140;
+const MOST_CHARS = 140, MOST_READ = 2000;
+const ANSWER_MS = 1000;
 /** Of many unread messages only the newest are worth a notification each. */
 const MOST_MAIL = 20;
 const shown = new Set(), changes = signal(0);
@@ -38,25 +40,38 @@ export async function ask() {
 }
 export const isAllowed = () => isPossible && Notification.permission === 'granted';
 
-const cut = text => text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text;
+/** Foreign text on one line, without what hides or reorders it. */
+function line(text) {
+  const shown = plain(text.slice(0, MOST_READ)).replace(/\s+/g, ' ').trim();
+  return shown.length > MOST_CHARS ? `${shown.slice(0, MOST_CHARS)}…` : shown;
+}
 
 /** The notifications that should be visible if nobody looks at the page, by their tags. */
 const wanted = computed(() => {
   const { notify, notifyHides } = settings.value, all = new Map();
   if (notify === 'none') return all;
   const put = (tag, title, body, where) => all.set(tag, notifyHides
-    ? { title: 'Something waits for you', body: '', go: where } : { title, body, go: where });
+    ? { title: 'Something waits for you', body: '', go: where }
+    : { title: line(title), body: line(body), go: where });
   for (const request of requests.value.values()) {
     const text = `${verb(request)} ${brief(request)}`;
-    put(request.id, `${asker(request)} waits for you`, cut(text), '#/home');
+    put(request.id, `${asker(request)} waits for you`, text, '#/home');
   }
   if (notify === 'all') {
     for (const { id, sender, status, body } of [...mail.value.values()].slice(-MOST_MAIL)) {
       const has = status === 'ok' ? 'is done' : status === 'error' ? 'failed' : 'wrote to you';
-      put(`mail-${id}`, `${sender.replace(/^agent:/, '')} ${has}`, cut(body), '#/inbox');
+      put(`mail-${id}`, `${sender.replace(/^agent:/, '')} ${has}`, body, '#/inbox');
     }
   }
   return all;
+});
+
+/** Whether a person looks at another page of this browser, which shows the same. */
+const isLookedAt = registration => new Promise(resolve => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = ({ data }) => resolve(data);
+  registration.active.postMessage('isLookedAt', [port2]);
+  setTimeout(() => resolve(false), ANSWER_MS); // a worker of an older version does not answer
 });
 
 async function update(all) {
@@ -71,7 +86,7 @@ async function update(all) {
     // A person who looks at the page sees it there. One who allows it later gets it then.
     if (shown.has(tag) || (document.visibilityState !== 'visible' && !isAllowed())) continue;
     shown.add(tag);
-    if (document.visibilityState === 'visible') continue;
+    if (document.visibilityState === 'visible' || await isLookedAt(registration)) continue;
     const options = { body, tag, icon: '/icon.svg', data: { go: place } };
     await registration.showNotification(title, options);
   }

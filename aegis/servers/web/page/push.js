@@ -25,12 +25,24 @@ function impossible() {
 export async function readPush() {
   const why = impossible();
   if (why) { push.value = { state: 'impossible', why }; return; }
-  const { subscriptions } = await call('push_list');
-  const subscription = subscriptions.find(each => each.page === me.value?.page);
   // Not the worker that is ready: one that is being installed has none yet.
   const registration = await navigator.serviceWorker.getRegistration('/');
-  const has = await registration?.pushManager.getSubscription();
-  push.value = subscription && has ? { state: 'on', subscription } : { state: 'off' };
+  const own = await registration?.pushManager.getSubscription();
+  const { subscriptions } = await call('push_list'), id = own && await idOf(own.endpoint);
+  const subscription = subscriptions.find(each => each.id === id);
+  push.value = subscription ? { state: 'on', subscription } : { state: 'off' };
+  // It would end with a login of before, of which this browser has lost the key.
+  if (subscription?.page && subscription.page !== me.value?.page) {
+    const { requests, ends, hides } = subscription;
+    await subscribe({ requests, ends, hides });
+  }
+}
+
+/** The id of the daemon's subscription of an address. */
+async function idOf(endpoint) {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint));
+  return [...new Uint8Array(digest).subarray(0, 6)].map(each => each.toString(16).padStart(2, '0'))
+    .join('');
 }
 
 const bytes = text => Uint8Array.from(

@@ -33,22 +33,30 @@ class Kept {
     /** @type {Map<string, V>} */
     this.map = new Map();
     this.signal = signal(this.map);
-    this.isDue = false;
   }
 
   changed() {
-    if (this.isDue) return;
-    this.isDue = true;
-    const tell = () => {
-      this.isDue = false;
-      this.signal.value = this.map = new Map(this.map);
-      if (!loaded.peek().has(this.name)) loaded.value = new Set([...loaded.peek(), this.name]);
-    };
+    if (due.has(this)) return;
+    due.add(this);
+    const publish = () => this.publish();
     // A hidden page has no frames.
-    if (document.visibilityState === 'visible') requestAnimationFrame(tell);
-    else setTimeout(tell, 250);
+    if (document.visibilityState === 'visible') requestAnimationFrame(publish);
+    else setTimeout(publish, 250);
+  }
+
+  publish() {
+    if (!due.delete(this)) return;
+    this.signal.value = this.map = new Map(this.map);
+    if (!loaded.peek().has(this.name)) loaded.value = new Set([...loaded.peek(), this.name]);
   }
 }
+
+/** The maps that have changed since their signals. */
+const due = new Set();
+document.addEventListener('visibilitychange', () => {
+  // The frame for which they wait comes only once the page is shown again.
+  if (document.visibilityState === 'hidden') for (const each of [...due]) each.publish();
+});
 
 /** @type {Record<string, Kept<any>>} */
 const kept = Object.fromEntries(['terminals', 'agents', 'requests', 'settled', 'queues', 'canvases',
@@ -104,7 +112,16 @@ export function start(given) {
   refresh();
   readWorkspaces();
   setTimeout(() => { isLate.value = true; }, LATE_MS);
-  setInterval(() => { if (document.visibilityState === 'visible') refresh(); }, STATUS_MS);
+  setInterval(() => {
+    if (document.visibilityState === 'visible') refresh();
+    readMailAgain();
+  }, STATUS_MS);
+  document.addEventListener('visibilitychange', readMailAgain);
+}
+
+/** The stream has new messages only: one may have been read with another client. */
+function readMailAgain() {
+  if (kept.mail.map.size) readMail();
 }
 
 /** Use a link whose hello came, for a read-only view: nothing but its subject may be read. */
@@ -136,6 +153,7 @@ function keep(stream, one, key, isGone = each => false) {
 
 /** Read the unread messages: the oldest, and the newest if there are others behind those. */
 export async function readMail() {
+  const before = new Set(kept.mail.map.keys());
   try {
     const { messages } = await call('inbox_read', { limit: MOST_MAIL });
     if (messages.length === MOST_MAIL) {
@@ -145,7 +163,9 @@ export async function readMail() {
       const last = newest.messages.findLastIndex(each => known.has(each.id));
       messages.push(...newest.messages.slice(last + 1));
     }
-    kept.mail.map = new Map(messages.map(each => [each.id, each]));
+    // Those that came meanwhile may be newer than the answer.
+    const came = [...kept.mail.map].filter(([id]) => !before.has(id));
+    kept.mail.map = new Map([...messages.map(each => [each.id, each]), ...came]);
     kept.mail.changed();
   } catch { /* lost: the stream is opened again, and then this is read */ }
 }

@@ -13,6 +13,9 @@ worker.addEventListener('activate', event => { event.waitUntil(clients.claim());
 const pages = () => clients.matchAll({ type: 'window', includeUncontrolled: true });
 const place = go => typeof go === 'string' && go.startsWith('#/') ? go : '#/home';
 
+const isLookedAt = async (asker = '') => (await pages()).some(each => each.id !== asker
+  && each.visibilityState === 'visible');
+
 async function shown(notice) {
   const { tag, title, body, go, settled } = notice;
   const options = { tag, body, icon: '/icon.svg', data: { go: place(go) } };
@@ -21,8 +24,7 @@ async function shown(notice) {
     for (const each of await registration.getNotifications({ tag })) each.close();
     return;
   }
-  const isSeen = (await pages()).some(each => each.visibilityState === 'visible');
-  if (!isSeen || IS_SAFARI) await registration.showNotification(title, options);
+  if (IS_SAFARI || !await isLookedAt()) await registration.showNotification(title, options);
 }
 
 worker.addEventListener('push', event => {
@@ -30,6 +32,11 @@ worker.addEventListener('push', event => {
   try { notice = event.data.json(); } catch { return; }
   if (typeof notice?.tag !== 'string' || typeof notice.title !== 'string') return;
   event.waitUntil(shown(notice));
+});
+
+worker.addEventListener('message', event => {
+  const { id } = /** @type {Client} */ (event.source), [port] = event.ports;
+  event.waitUntil(isLookedAt(id).then(is => port.postMessage(is)));
 });
 
 worker.addEventListener('notificationclick', event => {

@@ -14,7 +14,7 @@ const posted = new Set();
 
 async function post(file) {
   const response = await fetch(`/upload?name=${encodeURIComponent(file.name || 'image.png')}`,
-    { method: 'POST', headers: { 'X-Aegis-Page': link().pageKey }, body: file });
+    { method: 'POST', headers: { 'X-Aegis-Page': link().pageKey() }, body: file });
   const text = await response.text();
   if (!response.ok) throw new Error(text.trim()
     || `The daemon refused the file: ${response.status}`);

@@ -15,7 +15,7 @@ async function addressOf(path) {
   const known = read.get(path);
   if (known) return known;
   const response = await fetch(`/image?path=${encodeURIComponent(path)}`,
-    { method: 'POST', headers: { 'X-Aegis-Page': link().pageKey } });
+    { method: 'POST', headers: { 'X-Aegis-Page': link().pageKey() } });
   if (!response.ok) throw new Error(await response.text());
   const address = URL.createObjectURL(await response.blob());
   read.set(path, address);
