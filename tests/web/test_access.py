@@ -99,6 +99,13 @@ UPLOAD = """fetch('/upload?name=x.txt',
 .then(answer => answer.status)"""
 
 
+OLD_KEY = """() => {
+  const { link } = app, { pageKey } = link;
+  link.pageKey = () => { link.pageKey = pageKey; return 'x'; };
+  link.redial();
+}"""
+
+
 def beside(window: Window, url: str) -> Window:
     """Open an address in another tab of the same browser."""
     page = window.context.new_page()
@@ -121,8 +128,7 @@ def test_a_browser_that_logs_in_again_keeps_its_tabs_and_its_login(
     second.page.reload()
     second.wait("app.link?.state === 'up'")
     # A tab that was refused with a key of before looks for the present one.
-    first.page.evaluate("app.link.pageKey = () => 'x'; app.link.redial()")
-    first.page.evaluate("app.link.pageKey = () => localStorage['page-key']")
+    first.page.evaluate(OLD_KEY)
     first.wait("app.link.state === 'up'")
     # An address that is opened in a tab of the page logs in there.
     first.page.goto(address(studio.daemon))
