@@ -423,7 +423,7 @@ def _show_outcome(reply: Mapping[str, Any]) -> None:
 
 
 @verb(
-    option("--last", kind=WHOLE, help="The newest entries; default 50."),
+    option("--last", kind=WHOLE, help="The newest entries, default 50; with --since the oldest."),
     option("--since", kind=WHOLE, metavar="SEQ", help="Entries after SEQ instead."),
     flag("--follow", help="Continue with new entries until the session is closed, or Ctrl-C."),
     argument("agent"),

@@ -767,7 +767,11 @@ class ReadSession(Command[Transcript]):
         default=None,
         validator=between(1, 1000, "entries"),
         metadata=described(
-            "The newest entries, 1 to 1000; default 50.", "Default 50.", minimum=1, maximum=1000
+            "The newest entries, 1 to 1000; default 50. With since: the oldest after it; "
+            "default all that fit.",
+            "Default 50. With since: the oldest.",
+            minimum=1,
+            maximum=1000,
         ),
     )
     since: int | None = attrs.field(

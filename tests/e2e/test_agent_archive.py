@@ -62,6 +62,8 @@ def test_a_closed_session_is_read_found_and_resumed_from_the_archive(team: Team)
             team.daemon.kill()
             team.daemon.start("--port", "0", "--trust")
         assert team.call("session_read", handle="one", last_n=1000) == before
+        some = team.call("session_read", handle="one", since=1, last_n=2)
+        assert (some["result"], some["more"]) == (before["result"][1:3], True)
         assert team.call("agent_usage", handle="one")["result"] == used
         assert team.daemon.cli("agent", "read", "one").stdout == printed
         assert team.daemon.cli("agent", "read", "--follow", "one").stdout == printed

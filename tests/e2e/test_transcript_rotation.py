@@ -181,6 +181,9 @@ def test_a_closed_session_is_read_by_those_who_could_read_it_before(team: Team) 
         assert read(team, child, last_n=1000, from_handle=parent) == whole
         assert read(team, child, since=2, from_handle=parent)["result"] == whole["result"][2:]
         assert read(team, child, last_n=1)["result"] == whole["result"][-1:]
+        assert read(team, child, since=1, last_n=2)["result"] == whole["result"][1:3]
+        assert read(team, child, since=1, last_n=2)["more"] is True
+        assert "more" not in read(team, child, since=1, last_n=len(whole["result"]) - 1)
         with pytest.raises(CommandFailed, match="you did not spawn it"):
             read(team, child, from_handle=other)
         team.daemon.stop()

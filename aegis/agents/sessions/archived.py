@@ -21,6 +21,7 @@ from aegis.agents.sessions.transcript import (
     EntryPage,
     ShownPart,
     carried_in,
+    reply_of,
     taken,
 )
 from aegis.errors import NotFound
@@ -75,13 +76,9 @@ class ArchivedTranscript:
 
     def read(self, message: api.ReadSession) -> api.Transcript:
         """Return the entries that a command reads."""
-        since = message.since
-        if since is None:
-            found = self._newest(message.last_n or NEWEST)
-        else:
-            found = self._since(since, MAX_READ_BYTES)
-        missed = found.records[0]["seq"] - since - 1 if found.records and since is not None else 0
-        return api.transcript_of(found.records, more=found.more, missed=missed)
+        if message.since is None:
+            return reply_of(self._newest(message.last_n or NEWEST), message)
+        return reply_of(self._since(message.since, MAX_READ_BYTES), message)
 
     def follow(self, request: FollowSession) -> SessionNews:
         """Answer the request of a stream."""

@@ -561,10 +561,16 @@ async def read_closed(path: Path, flusher: Flusher, message: api.ReadSession) ->
 
 
 def _read(disk: Disk, path: Path, message: api.ReadSession, shown: ShownPart) -> api.Transcript:
-    since = message.since
+    if message.since is None:
+        return reply_of(newest_entries(disk, path, message.last_n or NEWEST, shown), message)
+    return reply_of(entries_since(disk, path, message.since, shown), message)
+
+
+def reply_of(found: EntryPage, message: api.ReadSession) -> api.Transcript:
+    """Return the reply to a command: with ``since``, the oldest ``last_n`` of the found entries."""
+    records, more, since = found.records, found.more, message.since
     if since is None:
-        found = newest_entries(disk, path, message.last_n or NEWEST, shown)
-    else:
-        found = entries_since(disk, path, since, shown)
-    missed = found.records[0]["seq"] - since - 1 if found.records and since is not None else 0
-    return api.transcript_of(found.records, more=found.more, missed=missed)
+        return api.transcript_of(records, more=more)
+    missed = records[0]["seq"] - since - 1 if records else 0
+    kept = records[: message.last_n]
+    return api.transcript_of(kept, more=more or len(kept) < len(records), missed=missed)

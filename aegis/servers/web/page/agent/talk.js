@@ -21,6 +21,7 @@ function restore(box, anchor) {
 export function Talk({ transcript, handle, children = null, seek = null }) {
   const box = useRef(null), inner = useRef(null), [isAtEnd, setAtEnd] = useState(seek === null);
   const following = useRef(null), anchor = useRef(null), loading = useRef(false);
+  const prepended = useRef(transcript.prepended);
   const version = transcript.version.value, isNewest = transcript.isNewest.value;
   const hasEarlier = transcript.hasEarlier.value, isLoaded = transcript.isLoaded.value;
   following.current ??= new Following(seek === null);
@@ -31,16 +32,21 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
     if (box.current) box.current.style.overflowAnchor = is ? 'none' : 'auto';
   };
 
+  // Measured as it is drawn, not as it was asked for: a person scrolls and others write meanwhile.
+  if (prepended.current !== transcript.prepended) {
+    prepended.current = transcript.prepended;
+    anchor.current = anchorOf(box.current);
+  }
   const toEnd = useCallback(() => { box.current.scrollTop = box.current.scrollHeight; }, []);
   useLayoutEffect(() => {
-    if (anchor.current) {
-      const { current } = anchor;
-      anchor.current = null;
-      restore(box.current, current);
-      // The browser may have moved it too.
-      requestAnimationFrame(() => { if (box.current) restore(box.current, current); });
-    } else if (following.current.is && isNewest) toEnd();
-  }, [version]);
+    const { current } = anchor;
+    anchor.current = null;
+    if (!current || (following.current.is && isNewest)) return;
+    restore(box.current, current);
+    // The browser may have moved it too.
+    requestAnimationFrame(() => { if (box.current) restore(box.current, current); });
+  });
+  useLayoutEffect(() => { if (following.current.is && isNewest) toEnd(); }, [version]);
   useLayoutEffect(() => {
     const before = transcript.asked.peek();
     follow(following.current.is);
@@ -62,10 +68,7 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
   const earlier = once(async () => {
     if (loading.current) return;
     loading.current = true;
-    try {
-      anchor.current = anchorOf(box.current);
-      await transcript.earlier();
-    } finally { loading.current = false; }
+    try { await transcript.earlier(); } finally { loading.current = false; }
   });
   const later = once(async () => {
     if (loading.current || transcript.isNewest.peek()) return;

@@ -27,6 +27,8 @@ export class Transcript {
     this.isLoaded = signal(false);
     this.ended = signal('');
     this.drawnAt = 0; this.drawing = 0; this.busy = Promise.resolve();
+    /** How often entries were put before the first one. */
+    this.prepended = 0;
   }
 
   get newest() { return this.entries.at(-1)?.seq ?? null; }
@@ -112,6 +114,9 @@ export class Transcript {
 
   read(args) { return call('session_read', { handle: this.handle, ...args }); }
 
+  /** Read one page, and one entry more to see whether others follow. */
+  page(since) { return this.read({ since, last_n: PAGE + 1 }); }
+
   /** Run one move at a time, in their order. */
   move(how) {
     this.busy = this.busy.then(how, how);
@@ -125,7 +130,7 @@ export class Transcript {
     for (;;) {
       let at = since, reply;
       do {
-        reply = await this.read({ since: at });
+        reply = await this.page(at);
         page.push(...reply.result.filter(each => each.seq < first));
         isStart ||= at === since && (since === 0 || reply.missed > 0);
         at = reply.result.at(-1)?.seq ?? first;
@@ -134,13 +139,14 @@ export class Transcript {
       step *= 2; since = Math.max(0, since - step); page = [];
     }
     if (this.entries[0]?.seq !== first) return; // another page came meanwhile
+    if (page.length) this.prepended++;
     this.set([...page, ...this.entries]);
     this.isStart = isStart;
   }); }
 
   /** Show the entries after the last one, of a window that does not end with the newest. */
   later() { return this.move(async () => {
-    const { result, more } = await this.read({ since: this.newest ?? 0 });
+    const { result, more } = await this.page(this.newest ?? 0);
     if (!this.isNewest.peek()) this.append(result, more); // the newest were asked for meanwhile
   }); }
 
@@ -154,7 +160,7 @@ export class Transcript {
 
   /** Show the first entries that are kept. */
   start() { return this.move(async () => {
-    const { result, more } = await this.read({ since: 0 });
+    const { result, more } = await this.page(0);
     this.isNewest.value = false;
     this.entries = [];
     this.append(result, more);
@@ -165,7 +171,7 @@ export class Transcript {
   around(seq) { return this.move(async () => {
     const first = this.entries[0]?.seq ?? Infinity;
     if (seq >= first && seq <= (this.newest ?? -1)) return;
-    const { result, more } = await this.read({ since: Math.max(0, seq - PAGE / 2) });
+    const { result, more } = await this.page(Math.max(0, seq - PAGE / 2));
     this.isNewest.value = false;
     this.entries = [];
     this.append(result, more);
