@@ -26,10 +26,37 @@ function step(by) {
   go(all[(all.indexOf(place.value) + by + all.length) % all.length]);
 }
 
+const PAUSE_MS = 1000;
+/** The box that is written in. One that goes meanwhile leaves the rest of a word to our keys. */
+const writing = { box: /** @type {any} */ (null), until: 0 };
+const write = box => { Object.assign(writing, { box, until: 0 }); };
+addEventListener('focusin', ({ target }) => {
+  if (isWriting(target)) write(target);
+  else if (writing.box?.isConnected) write(null); // else the page itself moved the focus
+});
+addEventListener('focusout', ({ target }) => setTimeout(() => { // a browser may send it for removal
+  const isLeft = target === writing.box && writing.box.isConnected;
+  if (isLeft && document.activeElement !== target) write(null);
+}));
+addEventListener('pointerdown', () => write(null), true);
+
+/** Whether the box went in which the person writes: until they pause. */
+function isOfLostBox() {
+  const { box, until } = writing, at = performance.now();
+  if (!box || box.isConnected) return false;
+  if (until && at > until) { write(null); return false; }
+  writing.until = at + PAUSE_MS;
+  return true;
+}
+
 function keyAct(event) {
+  const isCtrl = event.ctrlKey || event.metaKey, isTyping = isWriting(event.target);
+  if (isTyping) {
+    const ends = ['Enter', 'Escape'].includes(event.key) && !event.target.closest?.('.xterm');
+    write(ends ? null : event.target);
+  }
   // What is typed in a dialog stays; the palette may be opened anew.
   if (overlay.value && !document.querySelector('dialog.palette')) return null;
-  const isCtrl = event.ctrlKey || event.metaKey, isTyping = isWriting(event.target);
   if (isCtrl && event.shiftKey) {
     // Firefox keeps Ctrl Shift P for a private window, and hides it from every page.
     return { KeyK: () => open(Palette), KeyP: () => open(Palette),
@@ -40,7 +67,7 @@ function keyAct(event) {
     if (event.key === 'k' && event.target.closest?.('.editor')) return null; // a link
     return { k: () => open(Palette), '\\': () => open(Palette, { isBeside: true }) }[event.key];
   }
-  if (isTyping || overlay.value) return null;
+  if (isTyping || overlay.value || isOfLostBox()) return null;
   if (/^[1-9]$/.test(event.key)) return tabs.value[event.key - 1]
     && (() => go(tabs.value[event.key - 1]));
   return PLAIN[event.key];
@@ -168,6 +195,7 @@ export function Shell() {
       if (event.defaultPrevented || isReadOnly.value) return;
       const act = keyAct(event);
       if (!act) return;
+      write(null); // the person leaves the box by a key
       event.preventDefault();
       event.stopPropagation();
       act();

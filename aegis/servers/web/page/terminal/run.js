@@ -1,6 +1,6 @@
 // The line under a terminal: it runs a command, or answers the program that waits for input.
 import { draft } from '../drafts.js';
-import { html, useEffect, useRef, useState } from '../lib.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../lib.js';
 import { call } from '../store.js';
 import { Button } from '../ui.js';
 import { wholeOf } from './records.js';
@@ -14,16 +14,26 @@ export const interrupt = name => call('term_signal', { name, signal: 'INT' });
 
 /** @param {{session: any}} props */
 export function RunLine({ session }) {
-  const { needs, state } = session.shown.value;
-  if (needs && state === 'running') {
-    return html`<${Answer} key=${needs.kind} ...${{ session, needs }} />`;
+  const { needs: now, state } = session.shown.value, [text, setText] = useState('');
+  const before = useRef(/** @type {any} */ (null)), hadFocus = useRef(false);
+  const needs = state === 'running' ? now : null;
+  // Half an answer keeps its box: the rest of a password would be typed into another one.
+  const isOver = text !== '' && before.current !== null && before.current.kind !== needs?.kind;
+  before.current = isOver ? before.current : needs;
+  if (before.current) {
+    return html`<${Answer} key=${before.current.kind} needs=${before.current}
+      ...${{ session, text, setText, isOver, hadFocus }} />`;
   }
-  return html`<${Run} session=${session} />`;
+  return html`<${Run} ...${{ session, hadFocus }} />`;
 }
 
-function Run({ session }) {
+function Run({ session, hadFocus }) {
   const { name, ledger } = session, text = draft(`run:${name}`), [why, setWhy] = useState('');
-  const at = useRef(-1), typed = useRef(''), sending = useRef(null);
+  const at = useRef(-1), typed = useRef(''), sending = useRef(null), box = useRef(null);
+  useLayoutEffect(() => {
+    if (hadFocus.current) box.current.focus(); // it was in the answer that this line replaces
+    hadFocus.current = false;
+  }, []);
   const send = async () => {
     const cmd = text.value ?? '';
     if (!cmd.trim() || sending.current === cmd) return;
@@ -61,7 +71,8 @@ function Run({ session }) {
   const rows = Math.min(MOST_ROWS, (text.value ?? '').split('\n').length);
   return html`<form class="run-line" onSubmit=${event => { event.preventDefault(); send(); }}>
     <span class="run-sign" aria-hidden="true">$</span>
-    <textarea class="mono" rows=${rows} aria-label="Run a command" placeholder="Run a command"
+    <textarea class="mono" ref=${box} rows=${rows} aria-label="Run a command"
+      placeholder="Run a command"
       spellcheck=${false} autocapitalize="off" autocomplete="off" dir="ltr" enterkeyhint="go"
       value=${text.value ?? ''} onKeyDown=${key}
       onInput=${event => { text.value = event.target.value; at.current = -1; }}></textarea>
@@ -69,15 +80,20 @@ function Run({ session }) {
     <button class="btn small soft">Run</button></form>`;
 }
 
-function Answer({ session, needs }) {
-  const { name } = session, isSecret = needs.kind === 'secret', [text, setText] = useState('');
+function Answer({ session, needs, text, setText, isOver, hadFocus }) {
+  const { name } = session, isSecret = needs.kind === 'secret';
   const [why, setWhy] = useState(''), input = useRef(null), isBusy = useRef(false);
   useEffect(() => {
     if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) input.current.focus();
   }, []);
+  useLayoutEffect(() => {
+    const { form } = input.current;
+    return () => { hadFocus.current = form.contains(document.activeElement); };
+  }, []);
   const send = async event => {
     event.preventDefault();
     if (isBusy.current) return;
+    if (isOver) { setText(''); return; }
     // What waited may have ended: a password would be typed at the prompt, in sight of all.
     if (session.shown.peek().needs?.kind !== needs.kind) { setWhy('It no longer waits.'); return; }
     isBusy.current = true;
@@ -86,14 +102,17 @@ function Answer({ session, needs }) {
       setWhy(error.message);
     } finally { isBusy.current = false; }
   };
+  const isUnsent = isOver && !isBusy.current; // else the reply to it is a moment behind
+  const stop = async () => { await interrupt(name); setText(''); };
   const label = isSecret ? `Password for ${needs.program}` : `Answer to ${needs.program}`;
   return html`<form class="run-line answer" onSubmit=${send} autocomplete="off">
-    <span class="run-why" dir="auto">${isSecret ? `${needs.program} asks for a password`
-      : `${needs.program} waits for input`}</span>
+    <span class="run-why" role="status" dir="auto">${isUnsent
+      ? `${needs.program} no longer waits: this was not sent` : isSecret
+        ? `${needs.program} asks for a password` : `${needs.program} waits for input`}</span>
     <input class="mono" ref=${input} type=${isSecret ? 'password' : 'text'} aria-label=${label}
       autocomplete=${isSecret ? 'new-password' : 'off'} spellcheck=${false} autocapitalize="off"
       value=${text} onInput=${event => setText(event.target.value)} />
     ${why && html`<span class="why" role="alert" dir="auto">${why}</span>`}
-    <button class="btn small main">Send</button>
-    <${Button} small onClick=${() => interrupt(name)}>Interrupt<//></form>`;
+    <button class="btn small main">${isUnsent ? 'Drop' : 'Send'}</button>
+    ${!isUnsent && html`<${Button} small onClick=${stop}>Interrupt<//>`}</form>`;
 }
