@@ -10,6 +10,9 @@ import { Icon } from './ui.js';
 
 const CONTEXT = 3, FIRST_LINES = 400;
 
+const numberOf = line => line.now ?? line.old;
+const takesComment = line => line.sign !== '@' && numberOf(line) !== null;
+
 const counted = file => ({ ...file, plus: file.lines.filter(each => each.sign === '+').length,
   minus: file.lines.filter(each => each.sign === '-').length });
 
@@ -147,12 +150,24 @@ function File({ file, isOpen, onLine, below }) {
     ${open && html`<${Lines} ...${{ file, onLine, below }} />`}</details>`;
 }
 
+const STEP = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
 function Lines({ file, onLine, below }) {
-  const [isWhole, setWhole] = useState(false);
+  const [isWhole, setWhole] = useState(false), [on, setOn] = useState(/** @type {any} */ (null));
   const lines = isWhole ? file.lines : file.lines.slice(0, FIRST_LINES);
-  return html`<div class="lines" tabindex="0" role="group" aria-label=${`Change of ${file.path}`}>
-    <div class="lines-in">${lines.map(line => html`<${DiffLine} ...${{ file, line, onLine, below }}
-      />`)}
+  // One stop of Tab in a file: from there arrows move.
+  const stop = lines.includes(on) ? on : lines.find(takesComment);
+  const move = event => {
+    const all = [...event.currentTarget.querySelectorAll('button.n')];
+    const from = all.indexOf(event.target), by = STEP[event.key];
+    if (from < 0 || !by) return;
+    event.preventDefault();
+    all[Math.max(0, Math.min(all.length - 1, from + by))].focus();
+  };
+  return html`<div class="lines" tabindex="0" role="group" aria-label=${`Change of ${file.path}`}
+    onKeyDown=${onLine && move}>
+    <div class="lines-in">${lines.map(line => html`<${DiffLine} ...${{ file, line, onLine, below,
+      setOn }} isStop=${line === stop} />`)}
     </div>${file.lines.length > lines.length && html`<button type="button" class="link pad"
       onClick=${() => setWhole(true)}>Show all ${file.lines.length} lines</button>`}
     ${file.isCut && html`<p class="note pad">The change is longer than what is kept.</p>`}</div>`;
@@ -160,12 +175,12 @@ function Lines({ file, onLine, below }) {
 
 const TONES = { '+': 'add', '-': 'del', '@': 'at', ' ': '' };
 
-function DiffLine({ file, line, onLine, below }) {
-  const number = line.now ?? line.old, { sign, text } = line;
-  const can = onLine && sign !== '@' && number !== null;
+function DiffLine({ file, line, onLine, below, isStop, setOn }) {
+  const number = numberOf(line), { sign, text } = line, can = onLine && takesComment(line);
   return html`<div class="dline ${TONES[sign]}">
       ${can ? html`<button type="button" class="n" aria-label=${`Comment on ${line.now === null
         ? 'old line' : 'line'} ${number} of ${file.path}`}
+        tabindex=${isStop ? 0 : -1} onFocus=${() => setOn(line)}
         onClick=${() => onLine(file, line)}>${number}</button>`
         : number !== null && html`<span class="n">${number}</span>`}
       <span class="sign">${sign === '-' ? '−' : sign === '@' ? '⋯' : sign}</span>

@@ -90,7 +90,7 @@ export class Link {
     const calls = [...this.calls.values()];
     this.calls.clear();
     for (const { reject } of calls) reject(new Failed('lost',
-      'The connection was lost; try again.'));
+      'The connection was lost before the answer: look whether it was done.'));
     for (const stream of [...this.streams.values()]) stream.lost();
     // Only this end needs a new login: a new connection may mend any other, and another key this.
     if (event.code === 4401 && [null, this.shownKey].includes(this.pageKey())) {
@@ -187,8 +187,9 @@ export class Link {
    * @param {string} command @param {Record<string, any>} [args] @returns {Promise<any>}
    */
   call(command, args = {}) {
-    if (this.state !== 'up') {
-      return Promise.reject(new Failed('lost', 'There is no connection to the daemon.'));
+    if (this.state !== 'up' || this.socket?.readyState !== 1) {
+      const why = 'There is no connection to the daemon: try again once there is one.';
+      return Promise.reject(new Failed('lost', why));
     }
     const id = ++this.number;
     return new Promise((resolve, reject) => {
