@@ -43,7 +43,7 @@ function ordered(rows, isTerminal) {
 function grouped(rows) {
   const places = [...workspaces.value].sort((a, b) => b.directory.length - a.directory.length);
   const of = each => places.find(one => each.cwd === one.directory
-    || each.cwd?.startsWith(`${one.directory}/`))?.workspace ?? '';
+    || each.cwd?.startsWith(`${one.directory}/`))?.workspace_id ?? '';
   const names = [...new Set(rows.map(of))].sort();
   return names.map(name => /** @type {[string, any[]]} */ ([name,
     rows.filter(each => of(each) === name)]));

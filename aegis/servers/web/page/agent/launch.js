@@ -1,12 +1,12 @@
 // Launch an agent: what it is to do, who it is, what it may, and where it works.
-import { html, useEffect, useMemo } from '../lib.js';
+import { html, useEffect } from '../lib.js';
 import { draft } from '../drafts.js';
 import { open, say } from '../overlay.js';
 import { at, go } from '../place.js';
-import { agents, call, workspaces } from '../store.js';
+import { agents, call } from '../store.js';
 import { Choice, Field, Form, Input, Select, TextBox, useRead } from '../ui.js';
 import { sendBy } from './composer.js';
-import { Conversations } from './conversations.js';
+import { Conversations, usePlaces } from './conversations.js';
 import { AttachButton, Attachments, attach, isUploaded, pathsOf, takesFiles } from './files.js';
 import { Trust } from './trust.js';
 import { PERMISSIONS, effortChoice } from './words.js';
@@ -21,15 +21,6 @@ function useOffered(profile) {
   const [details] = useRead(async () => like ? call('agent_show', { handle: like.handle }) : null,
     [like?.handle]);
   return details?.models ?? [];
-}
-
-/** Directories below the root that are in use, to choose from. */
-function usePlaces() {
-  return useMemo(() => {
-    const named = workspaces.value.map(each => [`w:${each.workspace ?? each.name}`,
-      `Workspace ${each.workspace ?? each.name}`]);
-    return [['', 'The root of the project'], ...named, ['directory', 'Another directory…']];
-  }, [workspaces.value]);
 }
 
 export function Launch({ onClose, profile: given = '', prompt = '' }) {
@@ -97,7 +88,7 @@ export function Launch({ onClose, profile: given = '', prompt = '' }) {
   return html`<${Form} wide title="Launch an agent" verb="Launch" act=${act} onClose=${onClose}
     disabled=${isBad}
     more=${html`<button type="button" class="link" onClick=${() => open(Conversations,
-      { profile: name })}>Continue a
+      { profile: name, place: value.place })}>Continue a
       conversation…</button>`}>
     <${Choice} label="Kind" of=${[['profile', 'By a profile'], ['program',
       'A program in a terminal']]} value=${value.way}
