@@ -41,6 +41,8 @@ target.dispatchEvent(how === 'drop'
   ? new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })
   : new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })); }"""
 BOX = "form.composer textarea"
+NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
+"""As in a page that is reached over plain HTTP."""
 
 
 @pytest.fixture(scope="module")
@@ -379,6 +381,11 @@ def test_messages_wait_for_the_end_of_a_turn_that_is_interrupted(
         expect(box(page, handle)).to_have_value("")
     waiting = page.get_by_role("list", name="Messages that wait")
     expect(waiting.get_by_role("listitem")).to_have_count(2)
+    box(page, handle).fill("SAY third")
+    button(page, "Send").click()
+    button(page, "Take back: SAY third").click()
+    expect(talk(page, handle)).to_contain_text("A message was taken back by you")
+    expect(waiting.get_by_role("listitem")).to_have_count(2)
     button(page, "Interrupt").click()
     until(lambda: crew.texts(handle) == ["first", "second"], "both are read")
     expect(waiting).to_have_count(0)
@@ -413,6 +420,13 @@ def test_the_conversation_of_a_closed_agent_is_paged_and_continues_once_it_is_re
     button(page, f"Resume {handle}").click()
     until(lambda: crew.info(handle)["state"] != "closed", "it is resumed")
     expect(box(page, handle)).to_be_visible()
+    where = page.url
+    box(page, handle).fill("half")
+    crew.call("close", handle=handle)
+    expect(page.get_by_text("This agent is closed")).to_be_visible()
+    page.keyboard.type("cit")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.url == where
     window.check()
 
 
@@ -444,7 +458,11 @@ def test_model_effort_thinking_permission_and_budget_are_set(crew: Crew, window:
     page = opened(window, "picks")
     page.get_by_label("Permission").select_option("write")
     settles(crew, "picks", "permission", "write")
-    page.get_by_label("Effort").select_option("high")
+    page.get_by_label("Effort").select_option("low")
+    settles(crew, "picks", "effort", "low")
+    choose(page, "picks", "Effort by name…")
+    page.get_by_role("dialog").get_by_label("Effort").fill("high")
+    button(page, "Set").click()
     settles(crew, "picks", "effort", "high")
     crew.send("picks", "SAY again")  # another effort is another process: it checks the model
     crew.has_turns("picks", 2)
@@ -484,7 +502,11 @@ def test_a_conversation_is_taken_over_and_handed_back(crew: Crew, window: Window
 
 def test_a_conversation_that_began_outside_is_continued(crew: Crew, window: Window) -> None:
     id_ = "00000009-0000-4000-8000-000000000000"
-    directory = crew.home / "projects" / str(crew.root).replace("/", "-").replace(".", "-")
+    crew.idle("at-the-root")
+    shop = crew.root / "shop"
+    shop.mkdir()
+    crew.call("workspace_create", workspace="shop", directory="shop")
+    directory = crew.home / "projects" / re.sub("[/.]", "-", str(shop))
     directory.mkdir(parents=True, exist_ok=True)
     line = {
         "type": "user",
@@ -492,7 +514,7 @@ def test_a_conversation_that_began_outside_is_continued(crew: Crew, window: Wind
         "uuid": "u1",
         "timestamp": "2026-11-28T10:00:00.000Z",
         "sessionId": id_,
-        "cwd": str(crew.root),
+        "cwd": str(shop),
         "gitBranch": "main",
     }
     (directory / f"{id_}.jsonl").write_text(json.dumps(line) + "\n")
@@ -500,34 +522,79 @@ def test_a_conversation_that_began_outside_is_continued(crew: Crew, window: Wind
     page.keyboard.press("c")
     button(page, "Continue a conversation…").click()
     page.get_by_label("Profile", exact=True).select_option("held")
+    page.get_by_role("combobox", name="Where it works").select_option("w:shop")
     page.get_by_role("radio", name="mend the cart").check()
     page.get_by_role("dialog").get_by_label("Name").fill("from-outside")
     page.get_by_label("Next message").fill("SAY on")
     button(page, "Continue").click()
     expect(talk(page, "from-outside")).to_contain_text("on")
-    assert crew.info("from-outside")["conversation"] == id_
+    expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible()
+    info = crew.info("from-outside")
+    assert (info["conversation"], info["cwd"]) == (id_, str(shop))
+    page.evaluate(NO_CLIPBOARD)
+    choose(page, "from-outside", "Copy the id of the conversation")
+    expect(page.get_by_role("textbox", name="Text to copy")).to_have_value(id_)
+    assert page.evaluate("getSelection().toString()") == id_
 
 
 def test_the_whole_transcript_is_paged_and_searched(crew: Crew, window: Window) -> None:
-    crew.idle("long", "FLOOD 1500", profile="acp")
+    crew.idle("long", "FLOOD 3000", profile="acp")
+    whole = len(json.dumps(crew.call("session_read", handle="long", since=0)))
     page = opened(window, "long")
     log = talk(page, "long")
-    expect(log.get_by_text("event 1499", exact=True)).to_be_visible()
+    expect(log.get_by_text("event 2999", exact=True)).to_be_visible()
     expect(log.get_by_text("event 7", exact=True)).to_have_count(0)
+    page.evaluate(COUNT_REPLIES)
     log.evaluate("log => { log.scrollTop = 900 }")
-    button(page, "From the start").click()
+    button(page, "Earlier").dispatch_event("click")
+    expect(log.get_by_text("event 2500", exact=True)).to_be_attached()
+    button(page, "From the start").dispatch_event("click")
     expect(log.get_by_text("event 0", exact=True)).to_be_visible()
+    button(page, "Later").dispatch_event("click")
+    expect(log.get_by_text("event 400", exact=True)).to_be_attached()
+    window.wait("app.link.calls.size === 0")
+    assert page.evaluate("window.replied") < whole / 2
     button(page, "Newest").click()
-    expect(log.get_by_text("event 1499", exact=True)).to_be_in_viewport()
+    expect(log.get_by_text("event 2999", exact=True)).to_be_in_viewport()
     button(page, "Find in the conversation").click()
-    page.get_by_role("searchbox", name="Find in the conversation").fill("EVENT 70")
+    page.get_by_role("searchbox", name="Find in the conversation").fill("EVENT 270")
     status = page.get_by_role("search").get_by_role("status")
-    expect(status).to_have_text("11")  # 70, and 700 to 709
+    expect(status).to_have_text("11")  # 270, and 2700 to 2709
     page.keyboard.press("Enter")
     expect(status).to_have_text("11 of 11")
-    expect(log.get_by_text("event 709", exact=True)).to_be_in_viewport()
+    expect(log.get_by_text("event 2709", exact=True)).to_be_in_viewport()
     button(page, "Next find").click()
-    expect(log.get_by_text("event 70", exact=True)).to_be_in_viewport()
+    expect(log.get_by_text("event 270", exact=True)).to_be_in_viewport()
+
+
+def test_what_is_read_stays_while_earlier_entries_come_and_the_end_though_they_failed(
+    crew: Crew, window: Window
+) -> None:
+    crew.idle("stays", "FLOOD 900", profile="acp")
+    page = opened(window, "stays")
+    log = talk(page, "stays")
+    expect(log.get_by_text("event 899", exact=True)).to_be_in_viewport()
+    page.evaluate(HOLD_READS)
+    log.evaluate("log => { log.scrollTop = 300 }")  # which asks for earlier entries
+    window.wait("window.reads.length === 1")
+    page.evaluate("window.reads.shift().fail()")
+    expect(page.get_by_text("refused here")).to_be_visible()
+    button(page, "Newest").click()
+    crew.call("agent_send", handle="stays", text="SAY one more")
+    expect(log.locator("article.own", has_text="one more")).to_be_in_viewport()
+    until(lambda: log.evaluate(REST) < 2, "the end is followed")
+    log.evaluate("log => { log.scrollTop = 300 }")
+    window.wait("window.reads.length === 1")
+    crew.call("agent_send", handle="stays", text="SAY meanwhile")
+    expect(log.locator("article.own", has_text="meanwhile")).to_be_attached()
+    seq, top = log.evaluate(FIRST_SHOWN)
+    page.evaluate("window.reads.shift().pass()")
+    window.wait("window.firstSeq = document.querySelector('[data-seq]').dataset.seq < 400")
+    until(
+        lambda: abs(log.evaluate(TOP_OF, seq) - top) < 2,
+        "what is read is where it was",
+    )
+    window.check()
 
 
 def test_the_newest_entries_are_shown_alone_though_a_page_arrives_before_them(
@@ -557,6 +624,31 @@ def test_the_newest_entries_are_shown_alone_though_a_page_arrives_before_them(
         window.check()
 
 
+COUNT_REPLIES = """() => {
+  const { link } = app, { take } = link;
+  window.replied = 0;
+  link.take = function (frame, cost) {
+    if (frame.type === 'reply') window.replied += cost;
+    take.call(this, frame, cost);
+  };
+}"""
+HOLD_READS = """() => {
+  const { link } = app, { call } = link;
+  window.reads = [];
+  link.call = function (...given) {
+    if (given[0] !== 'session_read') return call.apply(this, given);
+    return new Promise((pass, fail) => reads.push({ pass, fail }))
+      .catch(() => { throw new Error('refused here'); }).then(() => call.apply(this, given));
+  };
+}"""
+FIRST_SHOWN = """log => {
+  const { top } = log.getBoundingClientRect();
+  const first = [...log.querySelectorAll('[data-seq]')]
+    .find(each => each.getBoundingClientRect().bottom > top);
+  return [first.dataset.seq, first.getBoundingClientRect().top];
+}"""
+TOP_OF = """(log, seq) =>
+  log.querySelector(`[data-seq="${seq}"]`).getBoundingClientRect().top"""
 GROW = """log => {
   log.querySelector('.talk-in').style.paddingBottom = '500px';
   log.dispatchEvent(new Event('scroll'));  // as it comes before the size is seen
@@ -602,16 +694,73 @@ def test_changes_are_shown_by_file_and_comments_on_lines_become_a_message(
     window.go("/changes/edits")
     change = page.get_by_role("group", name="Change of cart.py")
     expect(change).to_contain_text("line seven")
-    button(page, "Comment on line 7 of cart.py").click()
+    number = button(page, "Comment on line 7 of cart.py")
+    change.get_by_role("button").first.focus()  # of four lines around it
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+    expect(number).to_be_focused()
+    assert change.locator("button[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
     page.keyboard.type("Why the word?")
-    button(page, "Send to edits").click()
+    choose(opened(window, "edits"), "edits", "Rename…")
+    page.get_by_label("New name").fill("edited")
+    button(page, "Rename").click()
+    expect(page.get_by_role("link", name="Changes of edited")).to_be_visible()
+    crew.call("close", handle="edited")
+    window.go("/changes/edited")
+    comment = page.get_by_role("textbox", name="Comment on cart.py:7")
+    expect(comment).to_have_value("Why the word?")
+    expect(page.get_by_text("It works on the branch")).to_be_visible()
+    crew.call("agent_resume", handle="edited")
+    comment.focus()
+    page.keyboard.press("Control+Enter")
     until(
         lambda: (
             "cart.py:7\n`line seven`\nWhy the word?"
-            in crew.entries("edits", "turn_opened")[-1]["text"]
+            in crew.entries("edited", "turn_opened")[-1]["text"]
         ),
         "the agent has the comment",
     )
+    expect(comment).to_have_count(0)
+    expect(number).to_be_focused()
+    page.set_viewport_size(PHONE["viewport"])
+    expect(number).to_have_css("min-height", "24px")  # a finger meets it
+
+
+def test_comments_whose_receipt_is_lost_arrive_once_and_one_written_meanwhile_stays(
+    crew: Crew, browser: Browser
+) -> None:
+    crew.idle("once", profile="all", worktree=True)
+    tree = Path(crew.info("once")["cwd"])
+    (tree / "cart.py").write_text(CART.replace("line 7\n", "line seven\n"))
+    with wire_to(urlsplit(crew.daemon.endpoint.url).port or 0) as wire:
+        url = re.sub(r":\d+/", f":{wire.port}/", address(crew.daemon), count=1)
+        window = open_window(browser, url)
+        window.wait_live()
+        window.go("/changes/once")
+        page = window.page
+        button(page, "Comment on line 7 of cart.py").click()
+        page.keyboard.type("Why the word?")
+        wire.hold(TO_BROWSER)
+        button(page, "Send to once").click()
+
+        def sent() -> list[str]:
+            return [each["text"] for each in crew.entries("once", "turn_opened")]
+
+        until(lambda: "Why the word?" in sent()[-1], "the comment has arrived")
+        button(page, "Comment on line 8 of cart.py").click()
+        page.keyboard.type("And here?")
+        wire.cut()
+        wire.flow()
+        expect(page.get_by_text("look whether it was done")).to_be_visible()
+        window.wait_live()
+        button(page, "Send to once").click()
+        expect(page.get_by_role("textbox", name="Comment on cart.py:7")).to_have_count(0)
+        expect(page.get_by_role("textbox", name="Comment on cart.py:8")).to_have_value("And here?")
+        button(page, "Send to once").click()
+        until(lambda: "And here?" in sent()[-1], "the other comment has arrived")
+        assert sum("Why the word?" in each for each in sent()) == 1
+        window.check()
 
 
 def test_a_worktree_is_merged_and_removed(crew: Crew, window: Window) -> None:

@@ -172,6 +172,32 @@ def test_a_waiting_program_is_answered_and_a_secret_is_masked(
     window.check()
 
 
+def test_the_rest_of_a_password_that_another_client_gave_goes_nowhere(
+    daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal
+) -> None:
+    name = new_terminal().name
+    window = opened_at(browser, daemon, name)
+    page = window.page
+    daemon.call("term_run", name=name, cmd="read -sp 'Word: ' word; echo", until="started")
+    secret = page.get_by_label("Password for bash")
+    secret.focus()
+    page.keyboard.type("half")
+    where = page.url
+    daemon.call("term_keys", name=name, keys="other\r")
+    expect(page.get_by_text("bash no longer waits: this was not sent")).to_be_visible()
+    page.keyboard.type("secret")
+    expect(secret).to_have_value("halfsecret")
+    page.keyboard.press("Enter")
+    line = page.get_by_label("Run a command")
+    expect(line).to_be_focused()
+    expect(line).to_have_value("")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.url == where
+    assert "ecret" not in page.evaluate("JSON.stringify({ ...localStorage, ...sessionStorage })")
+    assert len(commands(daemon, name)) == 1
+    window.check()
+
+
 @on_both
 def test_a_signal_is_sent_and_the_size_is_set(
     daemon: DaemonProcess, browser: Browser, new_terminal: NewTerminal, form: dict[str, Any]
@@ -311,6 +337,15 @@ def test_a_whole_output_is_copied_and_a_command_is_run_again(
     listed.get_by_role("button", name="Run again").click()
     until(lambda: commands(daemon, terminal.name) == ["seq 30000", "false", "false"], "run again")
     expect(listed.get_by_role("listitem").filter(has_text="false")).not_to_have_count(0)
+    if form is DESK:
+        window.page.evaluate(
+            "Object.defineProperty(navigator, 'clipboard', { value: undefined });"
+            "app.current.term.focus(); app.current.term.selectAll()"
+        )
+        window.page.keyboard.press("Control+Shift+c")
+        text = dialog(window, "Copy it by hand").get_by_label("Text to copy")
+        expect(text).to_have_value(re.compile("29999"))
+        expect(text).to_be_focused()
     window.check()
 
 

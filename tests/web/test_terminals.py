@@ -33,7 +33,7 @@ LINES = 3000
 COMMANDS = 60
 FORGED = "printf '\\033]133;C\\033\\\\'; echo forged"
 PLACES = """() => [...app.current.blocks].filter(([, marker]) => marker.chip)
-.map(([start, marker]) => [app.current.starts.get(start).cmd,
+.map(([start, marker]) => [app.current.ledger.starts.get(start).cmd,
 app.current.term.buffer.normal.getLine(marker.line).translateToString(true)])"""
 COUNT_WORK = """() => {
 const { _renderService, _viewport } = app.current.term._core;

@@ -1,7 +1,7 @@
 // The parts that every view uses: buttons, menus, dialogs, forms, heads, lists.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { Icon, State } from './icons.js';
-import { once, say } from './overlay.js';
+import { once, open, overlay, say } from './overlay.js';
 import { href } from './place.js';
 import { connection } from './store.js';
 
@@ -28,17 +28,31 @@ export const Count = ({ of, tone = '', label }) =>
 export const Link = ({ to, children, ...rest }) => html`<a href=${href(to)}
   ...${rest}>${children}</a>`;
 
-/** Copy a text, or what a function returns a promise of. */
-export async function copy(text) {
+const REFUSED = 'The browser did not let the page copy.';
+/** A text that a person copies by hand: over plain HTTP a page has no clipboard. */
+const ByHand = ({ text, onClose }) => html`<${Dialog} title="Copy it by hand" onClose=${onClose}
+  foot=${html`<${Button} onClick=${onClose}>Close<//>`}><p>${REFUSED}</p>
+  <textarea class="input mono" readonly rows="6" aria-label="Text to copy" data-first dir="auto"
+    value=${text} onFocus=${event => event.target.select()}></textarea><//>`;
+
+/**
+ * Copy a text, or what a function returns a promise of, and say `note`. Where the browser refuses,
+ * the text is shown, selected. Returns whether it was copied.
+ */
+export async function copy(text, note = '') {
   const given = typeof text === 'function' ? await text() : text;
   try { await navigator.clipboard.writeText(given); } catch {
-    throw new Error('The browser did not let the page copy.');
+    if (overlay.peek()) throw new Error(REFUSED); // another dialog would end that one
+    open(ByHand, { text: given });
+    return false;
   }
+  if (note) say(note);
+  return true;
 }
 export function Copy({ text, label = 'Copy', children = 'Copy', small = true, tone = 'ghost' }) {
   const [isDone, setDone] = useState(false);
   const act = async () => {
-    await copy(text);
+    if (!await copy(text)) return;
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
@@ -224,5 +238,3 @@ export function useRead(read, deps) {
 export const Why = ({ of, again = null }) => of && html`<p class="why pad" role="alert">
   <span dir="auto">${of.message}</span>
   ${again && html` <${Button} small onClick=${again}>Try again<//>`}</p>`;
-/** Show a note after `act`, or its failure. */
-export const told = (act, text) => async () => { await act(); say(text); };

@@ -1,19 +1,12 @@
 // The blocks of a transcript as elements; each is drawn again only once it has changed.
 import { html, useRef } from '../lib.js';
-import { say } from '../overlay.js';
 import { isReadOnly } from '../store.js';
 import { Text } from '../text.js';
-import { Button, State, Time, seconds } from '../ui.js';
+import { Button, State, Time, copy, seconds } from '../ui.js';
 import { grouped } from './fold.js';
 import { Output } from './output.js';
 import { Images } from './images.js';
 import { Fold, Steps, Tool } from './tool.js';
-
-const copy = async text => {
-  try { await navigator.clipboard.writeText(text); say('Copied'); } catch {
-    say('The browser did not let the page copy.', { tone: 'bad' });
-  }
-};
 
 /** The text that the agent wrote in the turn that a block is in. */
 function textOfTurn(fold, seq) {
@@ -26,8 +19,8 @@ function textOfTurn(fold, seq) {
 function Caption({ who, at, hint, text, label }) {
   return html`<header class="caption"><bdi class="name">${who}</bdi><${Time} at=${at} isClock />
     ${hint && html`<span class="note cut">${hint}</span>`}<span class="gap"></span>
-    <${Button} small tone="ghost" icon="copy" label=${label} onClick=${() => copy(text())}
-      /></header>`;
+    <${Button} small tone="ghost" icon="copy" label=${label}
+      onClick=${() => copy(text(), 'Copied.')} /></header>`;
 }
 
 const senderOf = who => who === 'human' ? 'You' : who;

@@ -5,7 +5,7 @@ import { at } from '../place.js';
 import { call } from '../store.js';
 import { Button, Link, Pick, Time, say, useIs } from '../ui.js';
 import { AttachButton, Attachments, attach, isUploaded, pathsOf, takesFiles } from './files.js';
-import { handBack, interrupt, resume } from './dialogs.js';
+import { handBack, interrupt, resume, withdraw } from './dialogs.js';
 import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf,
   thinkingChoice } from './words.js';
 
@@ -68,14 +68,16 @@ function useQueued(agent, fold, version) {
   return useMemo(() => list.filter(each => !fold.messages.has(each.id)), [list, version]);
 }
 
-function Queued({ list }) {
+function Queued({ list, handle }) {
   return list.length > 0 && html`<ul class="queued"
     aria-label="Messages that wait">${list.map(each =>
     html`<li key=${each.id}><span class="note">waits</span><bdi
       class="name">${each.sender === 'human'
       ? 'You' : each.sender}</bdi><span class="cut" dir="auto"
         title=${each.body}>${each.body}</span>
-      <${Time} at=${each.timestamp} /></li>`)}</ul>`;
+      <${Time} at=${each.timestamp} /><${Button} small tone="ghost"
+        label=${`Take back: ${each.body.slice(0, 60)}`}
+        onClick=${() => withdraw(handle, each.id)}>Take back<//></li>`)}</ul>`;
 }
 
 function Picks({ agent, details, onRefused }) {
@@ -224,7 +226,7 @@ export function Composer({ agent, details, fold, version, onSent }) {
     set(typed || isSent(kept) ? { text: typed } : { text: '', unsent: null });
     setShut(false); setOn(0);
     setSent(null); };
-  return html`<${Queued} list=${queued} />
+  return html`<${Queued} list=${queued} handle=${agent.handle} />
     ${agent.taken_over && html`<div class="notice" role="status"><span>You have its conversation
       in <${Link}
       to=${at('t', agent.taken_over.terminal)} class="link">${agent.taken_over.terminal}<//>.

@@ -5,7 +5,7 @@ import { at, beside, go, renamed } from '../place.js';
 import { ShareLink } from '../rest/access.js';
 import { call } from '../store.js';
 import {
-  Check, Field, Form, Input, Select, TextBox, confirm, money, say,
+  Check, Field, Form, Input, Select, TextBox, confirm, copy, money, say,
 } from '../ui.js';
 import { closed } from './closed.js';
 import { isBusy, isOver } from './words.js';
@@ -14,7 +14,7 @@ function Rename({ agent, onClose }) {
   const [name, setName] = useState(agent.handle);
   const act = async () => {
     const { handle } = await call('rename', { old_handle: agent.handle, new_handle: name.trim() });
-    renamed('a', agent.handle, handle);
+    for (const kind of ['a', 'changes', 'm']) renamed(kind, agent.handle, handle);
   };
   return html`<${Form} title=${`Rename ${agent.handle}`} verb="Rename" act=${act} onClose=${onClose}
     disabled=${!name.trim() || name.trim() === agent.handle}>
@@ -49,16 +49,15 @@ function Budget({ agent, onClose }) {
       <${Input} value=${value} onInput=${setValue} inputmode="decimal" data-first /><//><//>`;
 }
 
-function ModelName({ agent, onClose }) {
-  const [name, setName] = useState(agent.model);
-  const act = () => call('agent_set', { handle: agent.handle, model: name.trim() });
-  return html`<${Form} title=${`Model of ${agent.handle}`} verb="Set" act=${act} onClose=${onClose}
-    disabled=${!name.trim()}><${Field} label="Model" note="By a name that the agent knows.">
-    <${Input} value=${name} onInput=${setName} data-first /><//><//>`;
+/** The model or the effort, by a name that is not among those offered. */
+function ByName({ agent, of, label, onClose }) {
+  const [name, setName] = useState(agent[of] ?? '');
+  const act = () => call('agent_set', { handle: agent.handle, [of]: name.trim() });
+  return html`<${Form} title=${`${label} of ${agent.handle}`} verb="Set" act=${act}
+    onClose=${onClose} disabled=${!name.trim()}>
+    <${Field} label=${label} note="By a name that the agent knows."><${Input} value=${name}
+      onInput=${setName} data-first /><//><//>`;
 }
-
-const Share = ({ agent, onClose }) => html`<${ShareLink} subject=${`agent:${agent.handle}`}
-  onClose=${onClose} />`;
 
 function Takeover({ agent, onClose }) {
   const [isNow, setNow] = useState(false), works = isBusy(agent);
@@ -134,6 +133,8 @@ export async function resume(handle) {
   go(at('a', info.handle));
 }
 export const interrupt = handle => call('interrupt', { handle });
+/** Take a message back before the agent reads it. */
+export const withdraw = (handle, message) => call('interrupt', { handle, message });
 export const handBack = handle => call('agent_handback', { handle });
 
 export function close(agent) {
@@ -178,18 +179,20 @@ export function actsOf(agent, turns = () => []) {
       : { text: 'Take over…', act: dialog(Takeover) }),
     driven && { text: 'Fork…', act: dialog(Fork) },
     { text: 'Rename…', act: dialog(Rename) },
-    !over && driven && { text: 'Model by name…', act: dialog(ModelName) },
+    !over && driven && { text: 'Model by name…', act: dialog(ByName, { of: 'model',
+      label: 'Model' }) },
+    !over && driven && { text: 'Effort by name…', act: dialog(ByName, { of: 'effort',
+      label: 'Effort' }) },
     !over && driven && { text: 'Budget…', act: dialog(Budget) },
     !over && driven && { text: 'Set files back…',
       act: () => open(Rewind, { agent, turns: turns().filter(each => each.turn) }) },
     '-',
-    { text: 'Share a read-only link…', act: dialog(Share) },
+    { text: 'Share a read-only link…',
+      act: () => open(ShareLink, { subject: `agent:${handle}` }) },
     { text: 'Save as Markdown', act: () => exported(handle, 'markdown') },
     { text: 'Save as JSON lines', act: () => exported(handle, 'jsonl') },
-    agent.conversation && { text: 'Copy the id of the conversation', act: async () => {
-      await navigator.clipboard.writeText(agent.conversation);
-      say('Copied');
-    } },
+    agent.conversation && { text: 'Copy the id of the conversation',
+      act: () => copy(agent.conversation, 'Copied.') },
     '-',
     !over && { text: 'Restart the program', act: () => restart(agent) },
     !over && { text: 'Close…', tone: 'bad', act: () => close(agent) },

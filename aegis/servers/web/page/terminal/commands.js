@@ -21,8 +21,8 @@ export async function runAgain(session, record) {
 /** Copy the whole output of a command, however long it is. */
 export async function copyOutput(session, record) {
   const { text, dropped } = await session.ledger.output(record);
-  await copy(text);
-  say(dropped ? `Copied, but ${bytes(dropped)} at the beginning are no longer kept.` : 'Copied.');
+  await copy(text, dropped
+    ? `Copied, but ${bytes(dropped)} at the beginning are no longer kept.` : 'Copied.');
 }
 
 /**

@@ -1,7 +1,6 @@
 // The dialogs of one terminal: signal, size, subscription, name of the tab, link, close.
 import { html, useState } from '../lib.js';
 import { go, place, set, settings } from '../place.js';
-import { ShareLink } from '../rest/access.js';
 import { agents, call, terminals } from '../store.js';
 import { Button, Check, Field, Form, Input, Select } from '../ui.js';
 
@@ -84,10 +83,6 @@ export function RenameTab({ name, onClose }) {
       <${Input} value=${label} onInput=${setLabel} placeholder=${name} data-first
         maxlength="60" /><//><//>`;
 }
-
-/** A link for others, who may only look. `view` is 'terminal:NAME' or 'agent:HANDLE'. */
-export const Share = ({ view, onClose }) => html`<${ShareLink} subject=${view}
-  onClose=${onClose} />`;
 
 /** Close a terminal; what runs there is said first. */
 export function CloseTerminal({ name, onClose }) {

@@ -1,8 +1,9 @@
 // One live terminal in one pane: its screen first, then its bytes; keys; the size of its window.
 import { effect, signal } from '../lib.js';
-import { say } from '../overlay.js';
+import { once, say } from '../overlay.js';
 import { settings } from '../place.js';
 import { call, connection, events, isReadOnly, link, terminals } from '../store.js';
+import { copy } from '../ui.js';
 import { linkPlaces } from './links.js';
 import { Marks } from './marks.js';
 import { Records } from './records.js';
@@ -57,7 +58,6 @@ export class Session {
   }
 
   get records() { return this.ledger.bySeq; }
-  get starts() { return this.ledger.starts; }
   get blocks() { return this.marks.byStart; }
   get base() {
     const size = Number(settings.value.terminalSize) || DEFAULT_PX;
@@ -368,7 +368,7 @@ export class Session {
     if (['KeyF', 'KeyK', 'KeyO', 'KeyP'].includes(event.code)) return false;
     if (event.code === 'KeyC' && event.type === 'keydown') {
       event.preventDefault();
-      if (this.term.hasSelection()) navigator.clipboard?.writeText(this.term.getSelection());
+      if (this.term.hasSelection()) once(copy)(this.term.getSelection());
     }
     return event.code !== 'KeyC' && event.code !== 'KeyV';
   }

@@ -7,7 +7,8 @@ import { loaded, terminals } from '../store.js';
 import {
   Button, Choice, Empty, Head, Link, Menu, Name, State, Time, usePhone, useStill,
 } from '../ui.js';
-import { CloseTerminal, RenameTab, SendSignal, Share } from './dialogs.js';
+import { ShareLink } from '../rest/access.js';
+import { CloseTerminal, RenameTab, SendSignal } from './dialogs.js';
 import { NewTerminal } from './new.js';
 import { interrupt } from './run.js';
 
@@ -22,7 +23,9 @@ const items = each => {
     { text: 'Interrupt', act: () => interrupt(name) },
     { text: 'Send a signal', act: () => open(SendSignal, { name }) },
     { text: 'Rename the tab', act: () => open(RenameTab, { name }) },
-    { text: 'Share a read-only link', act: () => open(Share, { view: `terminal:${name}` }) }, '-',
+    { text: 'Share a read-only link',
+      act: () => open(ShareLink, { subject: `terminal:${name}` }) },
+    '-',
     { text: 'Close the terminal', tone: 'bad', act: () => open(CloseTerminal, { name }) },
   ];
 };

@@ -3,12 +3,13 @@ import { actions } from '../actions.js';
 import { html, signal, useEffect, useMemo, useRef, useState } from '../lib.js';
 import { open, say } from '../overlay.js';
 import { activePane, at, panes, set, settings, stored } from '../place.js';
+import { ShareLink } from '../rest/access.js';
 import { terminalState } from '../state.js';
 import { connection, events, isReadOnly, loaded, terminals } from '../store.js';
 import { Button, Count, Dialog, Empty, Head, Menu, Name, confirm, useIs, usePhone } from '../ui.js';
 import { Commands, copyOutput, missedText, runAgain } from './commands.js';
 import {
-  CloseTerminal, RenameTab, SendSignal, SetSize, Share, Subscribe,
+  CloseTerminal, RenameTab, SendSignal, SetSize, Subscribe,
 } from './dialogs.js';
 import { FindBar, NOTHING } from './find.js';
 import { History } from './history.js';
@@ -259,7 +260,8 @@ function doings({ session, info, shown, isPhone, id, find, showHistory }) {
     may && '-',
     may && { text: 'Messages of ended commands', act: () => open(Subscribe, { name: id }) },
     may && { text: 'Rename the tab', act: () => open(RenameTab, { name: id }) },
-    may && { text: 'Share a read-only link', act: () => open(Share, { view: `terminal:${id}` }) },
+    may && { text: 'Share a read-only link',
+      act: () => open(ShareLink, { subject: `terminal:${id}` }) },
     may && { text: info ? 'Close the terminal' : 'Delete its history', tone: 'bad',
       act: () => open(CloseTerminal, { name: id }) },
   ].filter(Boolean);
