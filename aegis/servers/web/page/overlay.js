@@ -1,8 +1,6 @@
 // What lies over the page: one dialog, and a few short notes.
 import { html, signal } from './lib.js';
 
-export { confirm } from './confirm.js';
-
 /** @type {import('@preact/signals').Signal<{Component: any, props: any, id: number} | null>} */
 export const overlay = signal(null);
 let number = 0;

@@ -3,7 +3,6 @@ import { computed, signal, useEffect, useRef } from './lib.js';
 
 const SETTLE_MS = 300;
 const STATUS_MS = 60000;
-const MOST_SETTLED = 100;
 const MOST_MAIL = 1000; // the most that one call returns
 
 /** @type {import('@preact/signals').Signal<{state: string, reason: string, since: number}>} */
@@ -59,14 +58,12 @@ document.addEventListener('visibilitychange', () => {
 });
 
 /** @type {Record<string, Kept<any>>} */
-const kept = Object.fromEntries(['terminals', 'agents', 'requests', 'settled', 'queues', 'canvases',
+const kept = Object.fromEntries(['terminals', 'agents', 'requests', 'queues', 'canvases',
   'workflows', 'groups', 'mail', 'tree'].map(name => [name, new Kept(name)]));
 
 export const terminals = kept.terminals.signal;
 export const agents = kept.agents.signal;
 export const requests = kept.requests.signal;
-/** Requests that were answered or withdrawn while the page was open; `answered` has all. */
-export const settled = kept.settled.signal;
 export const queues = kept.queues.signal;
 export const canvases = kept.canvases.signal;
 export const workflows = kept.workflows.signal;
@@ -218,16 +215,13 @@ function onCommand({ event, command }) {
 }
 
 function onRequest(item) {
-  const { requests: here, settled: ended } = kept;
+  const { requests: here } = kept;
   if (item.open) {
     const open = new Set(item.open);
     for (const id of [...here.map.keys()]) if (!open.has(id)) here.map.delete(id);
   } else if (item.request.state === 'open') here.map.set(item.request.id, item.request);
   else {
     here.map.delete(item.request.id);
-    ended.map.set(item.request.id, item.request);
-    if (ended.map.size > MOST_SETTLED) ended.map.delete(ended.map.keys().next().value);
-    ended.changed();
     events.dispatchEvent(new CustomEvent('settled', { detail: item.request }));
   }
   here.changed();
