@@ -723,7 +723,7 @@ def test_changes_are_shown_by_file_and_comments_on_lines_become_a_message(
     )
     expect(comment).to_have_count(0)
     expect(number).to_be_focused()
-    page.set_viewport_size(PHONE["viewport"])
+    page.set_viewport_size({"width": 412, "height": 839})
     expect(number).to_have_css("min-height", "24px")  # a finger meets it
 
 
