@@ -101,7 +101,8 @@ class Rewinding:
         refusal = await self._set_back(driver, uuid_)
         await faults.REWIND_BACK_BEFORE.reach(handle)
         try:
-            done = await self._put_back(files, is_done=not refusal)
+            # If the agent failed, a file that differs may be one that a person saved meanwhile.
+            done = await self._put_back(files, is_done=not refusal, keeps_newer=bool(refusal))
         except OSError as error:
             raise StorageError(
                 f"the disk refused ({error.strerror}): {handle} takes no turn until all files are "
@@ -109,8 +110,8 @@ class Rewinding:
             ) from error
         await self._end(rewind, files, done, refusal)
         if refusal:
-            undone = _reply("", turn, [], done, is_done=False).unable
-            raise Unavailable(f"{refusal}; {'; '.join(undone) or 'nothing was changed'}")
+            left = [*_reply("", turn, [], done, is_done=False).unable, *_kept(done)]
+            raise Unavailable(f"{refusal}; {'; '.join(left) or 'nothing was changed'}")
         return _reply(order.handle, turn, files, done, is_done=True)
 
     async def recover(self, rewind: Rewind) -> None:
@@ -187,16 +188,17 @@ class Rewinding:
         self, rewind: Rewind, files: list[SetAside], done: PutBack, reason: str
     ) -> None:
         end = _reply("", rewind.turn, [] if reason else files, done, is_done=True)
-        kept = [
-            f"{path!r} was changed meanwhile: that is kept in {copy!r}" for path, copy in done.kept
-        ]
-        fields = {"files": end.files, "left": end.left, "unable": end.unable, "kept": kept}
+        fields = {"files": end.files, "left": end.left, "unable": end.unable, "kept": _kept(done)}
         await self._write("rewound", **attrs.asdict(rewind), **fields, reason=reason)
 
     async def _write(self, kind: Literal["rewinding", "rewound"], **fields: Any) -> None:
         self._stored = trio.Event()
         await self._send(RewindEntry(kind, fields))
         await self._stored.wait()
+
+
+def _kept(done: PutBack) -> list[str]:
+    return [f"{path!r} was changed meanwhile: that is kept in {copy!r}" for path, copy in done.kept]
 
 
 def _reply(

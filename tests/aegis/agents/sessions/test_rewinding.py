@@ -73,15 +73,19 @@ class Case:
             return None
         if order.is_dry:
             return FilesRewound(files=("own", "others"))
-        for each in (self.own, self.others):
+        for each in (self.own, self.others) if self.writes else ():
             each.write_text("before")
         if not self.answers:
-            await trio.sleep(timeout)
+            await trio.sleep(timeout / 2)
+            self.own.write_text(self.saved)
+            await trio.sleep(timeout / 2)
             raise ActorError("no answer within 60 s")
         self.disk.is_full = self.is_full_then
         return FilesRewound(refusal=self.refusal)
 
     is_full_then = False
+    writes = True
+    saved = "a person's, meanwhile"
 
     async def run(self) -> AgentRewind:
         order = RewindAgent(handle="ann", turn=1)
@@ -90,6 +94,11 @@ class Case:
 
     def texts(self) -> tuple[str, str]:
         return self.own.read_text(), self.others.read_text()
+
+    def kept(self, path: Path, refusal: str) -> str:
+        """The text of a file that was changed meanwhile, where the refusal says that it is."""
+        named = f"{str(path)!r} was changed meanwhile: that is kept in '"
+        return Path(refusal.partition(named)[2].partition("'")[0]).read_text()
 
     @property
     def copies(self) -> bool:
@@ -107,24 +116,30 @@ def case(tmp_path: Path) -> Case:
 async def test_an_agent_that_does_not_answer_is_ended_and_all_is_put_back(
     case: Case, autojump_clock: trio.testing.MockClock
 ) -> None:
-    with pytest.raises(Unavailable, match=r"did not answer, and was ended.*nothing was changed"):
+    with pytest.raises(Unavailable, match="did not answer, and was ended") as refusal:
         await case.run()
     assert case.is_ended
     assert case.texts() == AS_BEFORE
     assert [kind for kind, _ in case.entries] == ["rewinding", "rewound"]
     assert case.entries[1][1]["files"] == []
     assert not case.copies
+    assert case.kept(case.own, str(refusal.value)) == case.saved
 
 
 async def test_a_refusal_after_some_files_were_written_undoes_all(
     case: Case, autojump_clock: trio.testing.MockClock
 ) -> None:
     case.answers, case.refusal = True, "it cannot"
-    with pytest.raises(Unavailable, match="it cannot; nothing was changed"):
+    with pytest.raises(Unavailable, match="it cannot; '") as refusal:
         await case.run()
     assert not case.is_ended
     assert case.texts() == AS_BEFORE
     assert case.entries[1][1]["reason"] == "it cannot"
+    assert case.kept(case.others, str(refusal.value)) == "before"
+    assert len(case.entries[1][1]["kept"]) == 2
+    case.writes = False
+    with pytest.raises(Unavailable, match="it cannot; nothing was changed"):
+        await case.run()
 
 
 async def test_what_is_done_is_stored_with_its_files(
