@@ -23,7 +23,7 @@ from aegis.cli.grammar.verb import (
     verb,
 )
 from aegis.cli.grammar.words import command_text
-from aegis.cli.inbox import INTERRUPT, KEY, hand_off, show_receipt
+from aegis.cli.inbox import INTERRUPT, KEY, hand_off, show_reply
 from aegis.cli.printing.agents import (
     command_table,
     meta_lines,
@@ -321,8 +321,7 @@ def send(
         more = {"interrupt": interrupt or None, "key": key}
         said = text_or_input(" ".join(text))
         receipt = _send_files(daemon, agent, said, images, files, **more)
-        if not wait:
-            show_receipt(daemon, receipt)
+        show_reply(daemon, receipt, shows=not wait)
     else:
         receipt = hand_off(daemon, agent, text, interrupt, key, shows=not wait)
     return _wait(daemon, agent, timeout, message=receipt["id"]) if wait else 0

@@ -79,16 +79,16 @@ def hand_off(
         interrupt=interrupt or None,
         key=key,
     )
-    if shows:
-        show_receipt(daemon, reply)
-    if reply.get("notice"):  # a daemon of an older version gives none
-        print_notice(f"↳ {escaped_line(reply['notice'])}")
+    show_reply(daemon, reply, shows=shows)
     return reply
 
 
-def show_receipt(daemon: TargetDaemon, reply: Mapping[str, Any]) -> None:
-    """Print the receipt of a message."""
-    daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+def show_reply(daemon: TargetDaemon, reply: Mapping[str, Any], *, shows: bool = True) -> None:
+    """Print the receipt of a message if ``shows``, and its notice in any case."""
+    if shows:
+        daemon.show(reply, lambda: print_lines(escaped_line(_receipt(reply))))
+    if reply.get("notice"):  # a daemon of an older version gives none
+        print_notice(f"↳ {escaped_line(reply['notice'])}")
 
 
 def _receipt(reply: Mapping[str, Any]) -> str:
