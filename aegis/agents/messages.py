@@ -154,16 +154,13 @@ class DriverEnded(Request[None]):
 
     ``reason`` is one sentence. ``exit_code`` is minus the number of a signal; None if the program
     was not started, or its end was not seen. ``stderr`` is the end of its standard error, without
-    session URLs. ``is_ordered``: it was ended by ``CloseDriver``. ``left`` names processes that
-    could not be ended.
+    session URLs.
     """
 
     launch: int
     reason: str
     exit_code: int | None
     stderr: str = ""
-    is_ordered: bool = False
-    left: tuple[str, ...] = ()
 
 
 DriverReport = DriverEvents | DriverReady | DriverFailed | DriverEnded

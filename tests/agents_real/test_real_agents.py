@@ -61,8 +61,7 @@ async def test_after_a_kill_the_conversation_is_resumed_or_refused(cli: Cli, ben
         assert turn.result.ok
         conversation = session.conversation
         session.it.kill(session.pids()[0])
-        ended = await session.it.log.first(DriverEnded)
-        assert (ended.is_ordered, ended.left) == (False, ())
+        await session.it.log.first(DriverEnded)
     try:
         await check_resumed(cli, bench, url, conversation)
     except AgentRefused as error:
@@ -178,5 +177,5 @@ async def check_close(session: RealSession) -> str:
     pids = session.pids()
     began = time.monotonic()
     ended = await session.it.close()
-    assert (ended.left, [pid for pid in pids if is_alive(pid)]) == ((), [])
+    assert [pid for pid in pids if is_alive(pid)] == []
     return f"{time.monotonic() - began:.1f} s, exit code {ended.exit_code}"

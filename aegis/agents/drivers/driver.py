@@ -401,8 +401,6 @@ class Driver(Actor[Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLoo
             reason=self._end_reason,
             exit_code=code,
             stderr=stderr,
-            is_ordered=self._is_ordered,
-            left=left,
         )
         self._reporter.add(ended)
         for setting in list(self._changing):

@@ -43,11 +43,6 @@ class OpenRequests:
         self._by_call: set[str] = set()
         self._of_session: dict[str, ev.OptionKind] = {}
 
-    @property
-    def oldest(self) -> ev.RequestOpened | None:
-        """The request that has waited longest."""
-        return next(iter(self._open.values()), None)
-
     def __len__(self) -> int:
         return len(self._open)
 

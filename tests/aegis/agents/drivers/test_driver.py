@@ -42,9 +42,7 @@ async def test_a_turn_is_answered_by_events_in_order_and_a_result(tmp_path: Path
         assert isinstance(it.log.reports[0], DriverReady)
         assert isinstance(it.log.events[-1], RequestWithdrawn)
         assert it.log.reports[-1] is ended
-    assert ended == DriverEnded(
-        launch=1, reason="stand-in was closed", exit_code=0, is_ordered=True
-    )
+    assert ended == DriverEnded(launch=1, reason="stand-in was closed", exit_code=0)
 
 
 async def test_orders_are_refused_with_a_sentence_before_the_agent_is_ready_and_after_its_end(
@@ -115,9 +113,7 @@ async def test_the_end_of_the_agent_is_reported_with_its_exit_code(
         await it.turn(f"SAY before\nERROR out of luck\n{order}")
         ended = await it.log.first(DriverEnded)
         assert it.log.texts == ["before"]
-    assert ended == DriverEnded(
-        launch=1, reason=reason, exit_code=code, stderr="out of luck", is_ordered=False
-    )
+    assert ended == DriverEnded(launch=1, reason=reason, exit_code=code, stderr="out of luck")
     assert (tmp_path / "stderr").read_text() == "out of luck\n"
     assert (tmp_path / "stderr").stat().st_mode & 0o777 == 0o600
 
@@ -130,7 +126,6 @@ async def test_an_agent_that_ignores_term_is_killed_with_all_its_children(tmp_pa
         assert len(children) == 3
         ended = await it.close()
         assert ended.exit_code == -signal.SIGKILL
-        assert ended.left == ()
         assert [pid for pid in children if is_alive(pid)] == []
 
 
