@@ -75,6 +75,11 @@ MEASURED: Mapping[str, type[ev.AgentEvent]] = {
 }
 """The events that the metrics are made from, by their types in a transcript."""
 
+SAID: Mapping[str, type[ev.AgentEvent]] = {
+    each.tag: each for each in (ev.UserMessage, ev.AssistantText)
+}
+"""The events of a take-over whose texts are kept."""
+
 MAX_PLAN_STEPS = 200
 """The steps of a plan that are remembered."""
 
@@ -170,8 +175,8 @@ class SessionPast:
         self._measure(entry, at)
         self.at = at
         if entry.get("kind") == "event":  # most entries are: no pattern is tried for them
-            if self.taken_over is not None and "source" in entry:
-                self.taken_over.imported.append(str(entry["source"]))
+            if "source" in entry:
+                self._take_said(str(entry["source"]), entry.get("event"))
             return
         match entry:
             case {"kind": "edited" | "rewinding" | "rewound"}:
@@ -197,6 +202,23 @@ class SessionPast:
                 self.is_closed = True
             case {"kind": "reopened", "times": int(times)}:
                 self.is_closed, self.reopened = False, times
+
+    def _take_said(self, source: str, event: object) -> None:
+        """Take an event of a take-over."""
+        if self.taken_over is not None:
+            self.taken_over.imported.append(source)
+        tag = event.get("type") if isinstance(event, dict) else None
+        with contextlib.suppress(CodecError):
+            if isinstance(tag, str) and tag in SAID:
+                self.add_said(structure(SAID[tag], event))
+
+    def add_said(self, event: ev.AgentEvent) -> None:
+        """Keep the text of an event of a take-over, if it is a message."""
+        match event:
+            case ev.UserMessage(text=text):
+                self.add_text("user", text)
+            case ev.AssistantText(text=text):
+                self.add_text("assistant", text)
 
     def _take_files(self, entry: Mapping[str, Any]) -> None:
         match entry:

@@ -111,6 +111,7 @@ class SessionMachine:
         self._model_before = settings.model  # the one set when the agent last reported its own
         self._taker = ""  # the person who waits for the end of a turn to take over
         self._handing_back: steps.HandedBack | None = None  # what was said is not durable yet
+        self._has_person = past.taken_over is not None  # their program may run
         self._turn: CurrentTurn | None = None
         self._ending: tuple[OpenTurn, dict[str, Any]] | None = None
         self._waiting = WaitingMessages()
@@ -295,7 +296,7 @@ class SessionMachine:
                 self._advance_end()
             case _ if self.is_rewinding:
                 pass  # a turn, or a person, would change the files that are set back
-            case _ if self._taker and self.current is None:
+            case _ if self._taker and self.current is None and self.takeover is None:
                 self._take_over()
             case SessionPhase.DORMANT if has_work or self._turn is not None or self._is_wanted:
                 self._start()
@@ -316,7 +317,7 @@ class SessionMachine:
         conversation = self._past.conversation
         assert conversation is not None, "who takes over has been refused without one"
         self._store("taken_over", {"by": self._taker, "conversation": conversation})
-        self._past.taken_over = Takeover(self._now, conversation)
+        self._past.taken_over, self._has_person = Takeover(self._now, conversation), True
         self._become(SessionPhase.TAKEN_OVER, f"taken over by {self._taker}")
         self.has_process, self._taker = True, ""
 
@@ -354,10 +355,8 @@ class SessionMachine:
             said = {"turn": None, "event": unstructure(event), "source": source}
             self._store("event", said)
             self._out += self.budget.measure(self._past.meter, event, self._now)
-            if isinstance(event, ev.UserMessage | ev.AssistantText):
-                is_user = isinstance(event, ev.UserMessage)
-                self._past.add_text("user" if is_user else "assistant", event.text)
-        self._handing_back = step
+            self._past.add_said(event)
+        self._handing_back, self._has_person = step, False
 
     def _end_takeover(self, step: steps.HandedBack) -> None:
         """Store that a conversation is handed back: all that was said is durable."""
@@ -707,7 +706,8 @@ class SessionMachine:
     @_takes
     def take_over(self, by: str, *, interrupt: bool = False) -> None:
         """Leave the conversation to a person, once no turn runs."""
-        if self.takeover is None and self.phase is not SessionPhase.CLOSED:
+        # The end of an earlier take-over may not be durable yet: then this one begins once it is.
+        if not self._has_person and self.phase is not SessionPhase.CLOSED:
             self._taker = by
             if interrupt:
                 self._interrupt(by)
@@ -716,7 +716,7 @@ class SessionMachine:
     def hand_back(self) -> None:
         """End a take-over, or call off one that waits for the end of a turn."""
         self._taker = ""
-        if self.phase is SessionPhase.TAKEN_OVER:
+        if self._has_person:
             self._put(steps.EndTakeover())
 
     @_takes
@@ -775,9 +775,9 @@ class SessionMachine:
         if self._turn is not None and self._turn.is_sent:
             self._finish("cancelled", self.reason)
         self._out += self.requests.withdraw_all("the session was closed")
-        if self.takeover is not None:
+        if self._has_person:
             self._put(steps.EndTakeover())
-        elif self.has_process:
+        elif self.takeover is None and self.has_process:
             self._put(steps.StopDriver())
 
     def _stop_process(self, reason: str) -> None:

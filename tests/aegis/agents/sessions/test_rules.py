@@ -639,6 +639,30 @@ def test_a_conversation_that_was_cleared_lacks_the_primer_until_a_later_turn_has
     assert started() == steps.StartDriver(conversation="c2")
 
 
+def test_the_next_take_over_is_asked_for_before_the_end_of_the_last_one_is_durable() -> None:
+    past = SessionPast()
+    case = Case(past).working().result().give(SessionMachine.take_over, "human")
+    case.give(SessionMachine.driver_ended, driver_ended(0))
+    assert case.of(steps.OpenTakeover) == [steps.OpenTakeover(is_new=True)]
+    said = (
+        ("s/1", ev.UserMessage(text="hello", origin="takeover")),
+        ("s/2", ev.AssistantText(text="heard")),
+    )
+    case.disk = "slow"
+    case.give(SessionMachine.handed_back, steps.HandedBack(conversation="c1", said=said))
+    case.give(SessionMachine.hand_back).give(SessionMachine.take_over, "human")
+    case.disk = "quick"
+    assert len(case.of(steps.OpenTakeover)) == 1
+    for each in case.of(steps.Append)[-2:]:
+        case.give(SessionMachine.stored, each.number)
+    assert [each["kind"] for each in case.entries[-2:]] == ["handed_back", "taken_over"]
+    assert len(case.of(steps.OpenTakeover)) == 2
+    assert case.of(steps.EndTakeover) == []
+    assert case.give(SessionMachine.hand_back).of(steps.EndTakeover) == [steps.EndTakeover()]
+    assert past.texts[-2:] == ["[user] hello", "[assistant] heard"]
+    assert past_of(case.entries).texts == past.texts
+
+
 def test_a_turn_that_the_driver_refuses_has_failed() -> None:
     case = Case().working()
     case.give(SessionMachine.turn_refused, "another", "no")
