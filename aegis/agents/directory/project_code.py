@@ -45,7 +45,11 @@ TEXTS = (".claude/CLAUDE.md", ".claude/rules", ".claude/worktrees", ".claude/pla
 
 _SETTINGS = (".json", ".jsonc", ".toml")
 
-_WORD = re.compile(r"[A-Za-z0-9_.@+-]*/[A-Za-z0-9_./@+-]+|[A-Za-z0-9_@+-]+\.[A-Za-z0-9]{1,5}")
+# A word is looked for at its first character only: from each of them on it would be quadratic.
+_WORD = re.compile(
+    r"(?<![A-Za-z0-9_.@+-])[A-Za-z0-9_.@+-]*/[A-Za-z0-9_./@+-]+"
+    r"|(?<![A-Za-z0-9_@+-])[A-Za-z0-9_@+-]+\.[A-Za-z0-9]{1,5}"
+)
 """A word in settings that can be the path of a program."""
 
 MAX_WORDS = 5_000

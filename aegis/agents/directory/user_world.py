@@ -137,7 +137,12 @@ def _mapping(value: object) -> dict[str, Any]:
 def _expanded(value: Any, variables: Mapping[str, str]) -> Any:
     """Return the value with ``${NAME}`` replaced, as Claude Code does in files of servers."""
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda m: variables.get(m[1], m[0] if m[2] is None else m[2]), value)
+        # After the last brace nothing matches: to look for one from each variable is quadratic.
+        end = value.rfind("}") + 1
+        filled = _VARIABLE.sub(
+            lambda m: variables.get(m[1], m[0] if m[2] is None else m[2]), value[:end]
+        )
+        return filled + value[end:]
     if isinstance(value, list):
         return [_expanded(each, variables) for each in value]
     if isinstance(value, dict):

@@ -85,7 +85,7 @@ class ProjectCommand:
         """
         given = command.partition(self.command.name)[2].strip()
         # No line of it forges the header of another message.
-        text = as_plain(re.sub(r"(?m)^(\s*>)", rf"{MARK}\1", self.text.strip()), "files", None)
+        text = as_plain(re.sub(r"(?m)^([^\S\n]*>)", rf"{MARK}\1", self.text.strip()), "files", None)
         whole = re.sub(r"\$ARGUMENTS\b", lambda _: given, text)
         if given and "$ARGUMENTS" not in self.text:
             whole += f"\n\nARGUMENTS: {given}"

@@ -9,8 +9,9 @@ import attrs
 from aegis.processes.capture import CapturedOutput
 from aegis.terminals.typed import NOT_SAID, TypedText, UnknownText
 
+_SUBMISSION = re.compile(r"submission\b", re.IGNORECASE)
 _NOT_READ_TO_ITS_END = re.compile(
-    r"submission\b.*(?:end of file|unterminated|unmatched|no closing|unclosed)", re.IGNORECASE
+    r"end of file|unterminated|unmatched|no closing|unclosed", re.IGNORECASE
 )
 """The messages of dash, busybox, mksh, ksh and bash about a file that ends too early."""
 
@@ -27,4 +28,9 @@ def split_echo(printed: CapturedOutput) -> tuple[TypedText, CapturedOutput]:
 def is_incomplete(exit_code: int | None, text: str) -> bool:
     """Return whether the shell failed at the end of a submission's file; ``text``: its output."""
     lines = text.rstrip().rsplit("\n", 2)[-2:]
-    return exit_code not in (0, None) and any(_NOT_READ_TO_ITS_END.search(line) for line in lines)
+    # Two patterns: one for both would look for the message from each "submission" of a line on.
+    return exit_code not in (0, None) and any(
+        _NOT_READ_TO_ITS_END.search(line, named.end())
+        for line in lines
+        if (named := _SUBMISSION.search(line))
+    )
