@@ -30,6 +30,10 @@ class ProcessSnapshot:
             if each.cookie is not None:
                 self._by_cookie.setdefault(each.cookie, []).append(each.process)
 
+    def cookie_of(self, pid: int) -> str | None:
+        """Return the cookie of a process; None without one, or if it is not alive."""
+        return next((each.cookie for each in self._processes if each.process.pid == pid), None)
+
     def of(self, sids: Container[int], cookies: Container[str | None]) -> list[ProcessInfo]:
         """Return the processes of these sessions or with one of these cookies, each once."""
         if isinstance(sids, list) and isinstance(cookies, list):

@@ -66,6 +66,11 @@ class Shared:
         until(lambda: len(found()) == 1, "it runs alone")
         return found()[0]
 
+    def agents(self) -> list[int]:
+        """The processes of agents, without their guards."""
+        pids = agents_of(self.team.daemon)
+        return [each for each in pids if "guard.py" not in command_of(each)]
+
     def is_handed_back(self, handle: str) -> None:
         until(lambda: self.team.info(handle)["taken_over"] is None, "it is handed back")
 
@@ -174,29 +179,82 @@ def test_another_conversation_is_the_agents_from_then_on(shared: Shared) -> None
 
 def test_a_running_turn_is_waited_for_or_interrupted_or_it_is_called_off(shared: Shared) -> None:
     team, handle = shared.team, shared.spawn()
-    team.send(handle, "HANG")
-    team.is_in(handle, "working")
-    refused: list[str] = []
-
-    def waits() -> None:
-        refused.append(str(team.daemon.refusal("agent_takeover", handle=handle)))
-
-    waiting = threading.Thread(target=waits)
-    waiting.start()
-
-    def is_called_off() -> bool:
-        with contextlib.suppress(CommandFailed):  # it has not been asked for yet
-            team.call("agent_handback", handle=handle)
-            return True
-        return False
-
-    until(is_called_off, "it is called off")
-    waiting.join()
+    with waiting_for_a_turn(shared, handle) as refused:
+        team.call("agent_handback", handle=handle)
     assert "it was called off" in refused[0]
     assert team.outcomes(handle) == ["completed"]
     shared.take(handle, interrupt=True)
     assert team.outcomes(handle) == ["completed", "cancelled"]
     team.call("agent_handback", handle=handle)
+
+
+@contextlib.contextmanager
+def waiting_for_a_turn(shared: Shared, handle: str) -> Iterator[list[str]]:
+    """A take-over waits for the end of a turn; yields why it was refused, once it was."""
+    team, refused = shared.team, list[str]()
+    team.send(handle, "HANG")
+    team.is_in(handle, "working")
+
+    def waits() -> None:
+        refused.append(str(team.daemon.refusal("agent_takeover", handle=handle)))
+
+    def is_waiting() -> bool:
+        refusal = team.daemon.refusal("agent_rewind", handle=handle, turn=1)
+        return "a person has taken over" in str(refusal)
+
+    waiting = threading.Thread(target=waits)
+    waiting.start()
+    until(is_waiting, "it waits")
+    yield refused
+    waiting.join()
+
+
+def test_a_close_ends_the_wait_for_a_take_over(shared: Shared) -> None:
+    handle = shared.spawn()
+    with waiting_for_a_turn(shared, handle) as refused:
+        shared.team.call("close", handle=handle)
+    assert "agent takeover: the session was closed" in refused[0]
+
+
+SLOW = ",".join(f"ledger.sync.before[transcript.jsonl]@{at}=delay:1.0" for at in range(1, 60))
+"""Each sync of a transcript takes a second."""
+
+
+@pytest.mark.parametrize("order", ["agent_handback", "agent_takeover"])
+def test_an_order_while_a_take_over_is_written_back_leaves_the_next_one_alone(
+    own_daemon: DaemonProcess, order: str
+) -> None:
+    shared = shared_by(own_daemon, SLOW)
+    team, handle = shared.team, shared.spawn()
+    shared.types(shared.take(handle), "hello", "heard hello")
+    os.kill(shared.program(), signal.SIGTERM)
+    until(lambda: shared.said(handle) == ["hello", "heard hello"], "what was said is durable")
+    # A hand-back can come too late.
+    with contextlib.suppress(*[CommandFailed] * (order == "agent_handback")):
+        team.call(order, handle=handle)
+    shared.types(shared.take(handle), "again", "heard again")
+    assert team.call("agent_handback", handle=handle)["taken_over"] is None
+    assert shared.said(handle) == ["hello", "heard hello", "again", "heard again"]
+    own_daemon.stop()
+    shared.had_one_owner()
+
+
+def test_a_take_over_does_not_end_in_the_conversation_of_another_session(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    before = team.info(handle)["conversation"]
+    team.has_outcomes(team.spawn("SAY before", handle="bob", profile="held"), "completed")
+    bobs = team.info("bob")["conversation"]
+    terminal = shared.take(handle)
+    shared.types(terminal, "hello", "heard hello")
+    shared.types(terminal, f"/open {bobs}", "is open")
+    shared.types(terminal, "hello bob", "heard hello bob")
+    assert team.call("agent_handback", handle=handle)["conversation"] == before
+    assert shared.said(handle) == ["hello", "heard hello"]
+    [back] = team.entries(handle, "handed_back")
+    assert f"the conversation {bobs} is that of the session 'bob'" in back["reason"]
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "completed")
+    assert shared.lives()[-1]["resumes"] == before
 
 
 def test_only_a_person_takes_over_and_hands_back(shared: Shared) -> None:
@@ -211,6 +269,11 @@ def test_only_a_person_takes_over_and_hands_back(shared: Shared) -> None:
     shared.take(handle)
     restart = team.daemon.refusal("agent_restart", handle=handle)
     assert "end that first with agent handback ann" in str(restart)
+    file = team.daemon.root / "notes.txt"
+    file.write_text("notes\n")
+    sent = team.daemon.cli("agent", "send", "--file", str(file), handle, "read this")
+    assert (sent.returncode, sent.stdout[:6]) == (0, "queued")
+    assert "↳ a person has taken ann over: the message waits" in sent.stderr
 
 
 @pytest.mark.parametrize("order", ["CHILD", "DEAF"])
@@ -405,13 +468,14 @@ def of_another_program(shared: Shared, id_: str, words: str, cwd: str | None = N
     return file
 
 
-def holds(shared: Shared, id_: str) -> Path:
-    """The agent's own register says that this process has a conversation open."""
-    began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+def holds(shared: Shared, id_: str, pid: int | None = None) -> Path:
+    """The agent's own register says that a process, this one, has a conversation open."""
+    pid = pid or os.getpid()
+    began = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     registry = Path(f"{shared.log}.claude/sessions")
     registry.mkdir(parents=True, exist_ok=True)
-    file = registry / f"{os.getpid()}.json"
-    file.write_text(json.dumps({"pid": os.getpid(), "sessionId": id_, "procStart": began}))
+    file = registry / f"{pid}.json"
+    file.write_text(json.dumps({"pid": pid, "sessionId": id_, "procStart": began}))
     return file
 
 
@@ -438,6 +502,56 @@ def test_an_agent_is_not_started_beside_another_process_with_its_conversation(
     registered.unlink()
     team.call("agent_restart", handle=handle)
     until(lambda: team.texts(handle)[-2:] == ["one", "two"], "both messages arrive")
+    assert [each["resumes"] for each in shared.lives()] == [None, conversation]
+
+
+def test_a_person_takes_over_no_conversation_that_another_process_has_open(shared: Shared) -> None:
+    team, handle = shared.team, shared.spawn()
+    conversation = team.info(handle)["conversation"]
+    [own] = shared.agents()
+    holds(shared, conversation, own)
+    registered = holds(shared, conversation)
+    held = (
+        f"agent takeover: its conversation is open in process {os.getpid()}, outside of this "
+        "daemon: end that, and then continue with agent takeover ann"
+    )
+    assert held in str(team.daemon.refusal("agent_takeover", handle=handle))
+    assert team.info(handle)["state"] == "idle"
+    team.call("agent_restart", handle=handle)
+    team.is_in(handle, "error")
+    assert held in str(team.daemon.refusal("agent_takeover", handle=handle))
+    assert len(shared.lives()) == 1
+    team.has_outcomes(team.spawn("SAY before", handle="bob", profile="held"), "completed")
+    [bobs] = shared.agents()
+    registered.unlink()
+    registered = holds(shared, conversation, bobs)
+    refusal = str(team.daemon.refusal("agent_takeover", handle=handle))
+    assert f"is open in process {bobs} of the session 'bob': end that" in refusal
+    registered.unlink()
+    team.call("agent_restart", handle=handle)
+    team.is_in(handle, "idle")
+    [own] = {*shared.agents()} - {bobs}
+    registered = holds(shared, conversation, own)
+    shared.take(handle)
+    registered.unlink()
+    team.call("agent_handback", handle=handle)
+
+
+def test_another_process_that_opens_it_before_the_person_calls_the_take_over_off(
+    shared: Shared,
+) -> None:
+    team, handle = shared.team, shared.spawn()
+    conversation = team.info(handle)["conversation"]
+    with waiting_for_a_turn(shared, handle) as refused:
+        registered = holds(shared, conversation)
+        team.call("interrupt", handle=handle)
+        until(lambda: bool(refused), "the take-over is refused")
+    held = f"agent takeover: its conversation is open in process {os.getpid()}, outside"
+    assert held in refused[0]
+    shared.is_handed_back(handle)
+    registered.unlink()
+    team.send(handle, "SAY on")
+    team.has_outcomes(handle, "completed", "cancelled", "completed")
     assert [each["resumes"] for each in shared.lives()] == [None, conversation]
 
 

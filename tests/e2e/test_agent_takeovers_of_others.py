@@ -5,9 +5,11 @@ Those of Claude Code: tests/e2e/test_agent_takeovers.py.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +37,7 @@ def shared(own_daemon: DaemonProcess) -> Iterator[Shared]:
     codex.chmod(0o755)
     log = Path(f"{base}.witness")
     path = f"{programs}:{own_daemon.environment['PATH']}"
-    profiles = {
+    profiles: dict[str, dict[str, Any]] = {
         kind: {
             "provider": kind,
             "permission": "ask",
@@ -50,6 +52,10 @@ def shared(own_daemon: DaemonProcess) -> Iterator[Shared]:
         }
         for kind in (*GIVEN, "gemini", "claude-agent-acp")
     }
+    for kind in GIVEN:
+        ids = {"STAND_IN_IDS": "ses_b{}" if kind == "opencode" else f"b{UUIDS[1:]}"}
+        profiles[f"{kind}-b"] = copy.deepcopy(profiles[kind])
+        profiles[f"{kind}-b"]["env"] |= ids
     yield Shared(Team(own_daemon, more=profiles), log)
     own_daemon.stop()
     assert agents_of(own_daemon) == []
@@ -102,6 +108,29 @@ def test_another_conversation_is_the_agents_from_then_on(shared: Shared, kind: s
         team.send(handle, "BLOCKS")
         team.has_turns(handle, number)
         assert team.texts(handle)[-1] == seen
+
+
+@kinds
+def test_it_does_not_end_in_the_conversation_of_another_session(shared: Shared, kind: str) -> None:
+    team, handle = shared.team, spawn(shared, kind)
+    before = team.info(handle)["conversation"]
+    team.has_outcomes(team.spawn("SAY before", handle="bob", profile=f"{kind}-b"), "completed")
+    others = team.info("bob")["conversation"]
+    terminal, terminal_of_bob = shared.take(handle), shared.take("bob")
+    shared.types(terminal, f"look at {others}", f"heard look at {others}")
+    shared.types(terminal_of_bob, "mine", "heard mine")
+    assert team.call("agent_handback", handle=handle)["conversation"] == before
+    said = [f"look at {others}", f"heard look at {others}"]
+    assert shared.said(handle) == said
+    terminal = shared.take(handle)
+    shared.types(terminal, f"/open {others}", "is open")
+    shared.types(terminal, "hello bob", "heard hello bob")
+    assert team.call("agent_handback", handle=handle)["conversation"] == before
+    assert shared.said(handle) == said
+    reasons = [each["reason"] for each in team.entries(handle, "handed_back")]
+    left_out = f"the conversation {others} is that of the session 'bob'"
+    assert reasons[0] == ""
+    assert left_out in reasons[1] or (kind, reasons[1]) == ("codex", "")
 
 
 @pytest.mark.parametrize("kind", ["codex", "opencode"])

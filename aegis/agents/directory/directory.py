@@ -306,7 +306,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             await delete_left(self._table.roster, self._directory, self._flusher, self._archiver.of)
         self._programs.messages.roster = self._table.roster
         self._programs.messages.has_closed = self._board.has_closed
-        self._programs.owner_of = self._owner_of
+        self._programs.owners = self._owners
         await self._worktrees.open_if_there()
         self.context.start_soon(self._worktrees.recover)
         self._is_loaded = True
@@ -391,17 +391,21 @@ class AgentDirectory(Actor[DirectoryMessage]):
             self._check_room("agent resume", member)
         return await self._spawning.wake(member, await self._session(member), request)
 
-    def _owner_of(self, conversation: str) -> Member | None:
-        """Return the session that has a conversation, or is to begin with it.
+    def _owners(self) -> dict[str, Member]:
+        """Return the sessions by the conversations that they have, or are to begin with.
 
-        Of several it is the one that was opened first.
+        Of several sessions with one conversation it is the one that was opened first.
         """
+        owners: dict[str, Member] = {}
         for each in self._table.roster.open:
             begins = each.began_with if each.fork_of is None else None
             has = self._board.conversation_of(each.id) or begins
-            if has == conversation and not self._board.has_closed(each.id):
-                return each
-        return None
+            if has is not None and not self._board.has_closed(each.id):
+                owners.setdefault(has, each)
+        return owners
+
+    def _owner_of(self, conversation: str) -> Member | None:
+        return self._owners().get(conversation)
 
     def _check_unowned(self, request: ContinueConversation) -> None:
         owner = None if request.fork else self._owner_of(request.conversation)

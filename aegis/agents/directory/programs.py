@@ -22,7 +22,7 @@ from aegis.agents.directory.user_world import UserWorld, user_world
 from aegis.agents.drivers.client.files import SessionFiles
 from aegis.agents.drivers.client.services import ClientServices
 from aegis.agents.drivers.conversations.found import ConversationFiles
-from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
+from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver, session_of_cookie
 from aegis.agents.drivers.driver import Driver
 from aegis.agents.drivers.harness import Beginning
 from aegis.agents.drivers.images import DIRECTORY as IMAGES
@@ -45,7 +45,7 @@ from aegis.agents.profiles.profile import (
 from aegis.agents.profiles.rights import PERMISSIONS
 from aegis.agents.sessions.command_outputs import CommandOutputs
 from aegis.agents.sessions.edited_files import EditedFiles
-from aegis.agents.sessions.session import DRIVER, MakeDriver
+from aegis.agents.sessions.session import DRIVER, MakeDriver, Owner
 from aegis.agents.sessions.steps import StartDriver
 from aegis.configuration.sections import Configuration
 from aegis.errors import AlreadyExists, NotFound, Unavailable
@@ -54,6 +54,7 @@ from aegis.limits import in_thread_or_here
 from aegis.path_text import path_of_text
 from aegis.processes.environment import process_environment, withhold_keys
 from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_table import terminal_of_cookie
 from aegis.protocol.tool_sets import Offer
 
 TERMINALS = "terminals"
@@ -90,9 +91,9 @@ class Programs:
     an agent's processes. ``rights`` are those of the open sessions, ``messages`` those of
     their messages; ``names`` are those of all sessions, ``counters`` count for their limits.
     ``asked`` are their questions to the person, ``edited`` the files that they have changed.
-    ``owner_of`` returns the open session that has a conversation. ``trusted`` returns the digests
-    of the directories whose settings agents may use, and ``trust`` stores more of them; both
-    block, and raise ``OSError``.
+    ``owners`` returns the open sessions by the conversations that they have. ``trusted`` returns
+    the digests of the directories whose settings agents may use, and ``trust`` stores more of them;
+    both block, and raise ``OSError``.
     """
 
     configuration: Configuration
@@ -116,7 +117,7 @@ class Programs:
     variables: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ), repr=False)
     trusted: Callable[[], Collection[str]] = tuple
     trust: Callable[[Sequence[str]], None] = lambda digests: None
-    owner_of: Callable[[str], Member | None] = lambda conversation: None
+    owners: Callable[[], Mapping[str, Member]] = dict
     _keys: frozenset[str] = attrs.field(init=False, repr=False)
 
     @_keys.default
@@ -248,7 +249,9 @@ class Programs:
             start = attrs.evolve(start, conversation=member.began_with)
         continued = member.fork_of if is_fork else start.conversation
         if continued is not None and profile.provider.conversations:
-            await self._check_conversation(member, profile, continued, cwd, is_fork=is_fork)
+            await self._check_conversation(
+                member, profile, continued, cwd, verb="agent restart", is_fork=is_fork
+            )
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
         beginning = attrs.evolve(
             beginning,
@@ -288,30 +291,39 @@ class Programs:
         return spec.with_options(restart=Restart.TEMPORARY, shutdown_s=CLEANUP_S)
 
     async def _check_conversation(
-        self, member: Member, profile: Profile, conversation: str, cwd: str, *, is_fork: bool
+        self,
+        member: Member,
+        profile: Profile,
+        conversation: str,
+        cwd: str,
+        *,
+        verb: str,
+        is_fork: bool = False,
+        is_running: bool = False,
     ) -> None:
         """Raise ``AlreadyExists`` if a conversation cannot be continued before a person has acted.
 
         Because another process has it open: Claude Code itself guards nothing, so what one of the
         two says would be lost, and Codex refuses the second, for which a fresh conversation would
-        be begun. The session's own processes are gone when this is asked. Or because another
-        session continued it while this one was closed, or the agent would ask nobody in it.
+        be begun. The session's own processes have ended, unless ``is_running``. Or because another
+        session continued it while this one was closed, or the agent would ask nobody in it. The
+        person then repeats ``verb``.
         """
         files, name = self.files_of(profile), self.names.shown(member.address)
-        then = f"and then continue with agent restart {name}"
-        owner = None if is_fork else self.owner_of(conversation)
+        then = f"and then continue with {verb} {name}"
+        owner = None if is_fork else self.owners().get(conversation)
         # Only one that continued it: other agents may count their conversations by process.
         if owner is not None and owner.id != member.id and owner.began_with == conversation:
             raise AlreadyExists(
                 f"its conversation is that of the session {owner.handle!r}: close that, {then}"
             )
-        holder = None
-        if not is_fork:
-            holder = (await in_thread_or_here(files.holders) or {}).get(conversation)
-        if holder is not None:
-            raise AlreadyExists(
-                f"its conversation is open in {holder}, outside of this daemon: end that, {then}"
-            )
+        pids = (await in_thread_or_here(files.holders) or {}).get(conversation, ())
+        if pids and not is_fork:
+            holders = await self._holders(pids)
+            if is_running:
+                holders.pop(member.id, None)
+            for holder in holders.values():
+                raise AlreadyExists(f"its conversation is open in {holder}: end that, {then}")
         unasked = ""
         with suppress(Unavailable):  # the agent itself reads the file, or reports that it cannot
             unasked = await in_thread_or_here(files.unasked, conversation, path_of_text(cwd))
@@ -320,6 +332,26 @@ class Programs:
                 f"it would act in its conversation without asking, for {unasked}: end that in "
                 f"{profile.provider.name} itself, {then}"
             )
+
+    async def _holders(self, pids: Sequence[int]) -> dict[str, str]:
+        """Return the processes as text, by the ids of their sessions; ``""`` for all others."""
+        processes, roster = await self.scan.processes(), self.messages.roster
+        holders: dict[str, str] = {}
+        for pid in pids:
+            cookie = processes.cookie_of(pid) or ""
+            session = session_of_cookie(cookie, self.root) or ""
+            of_terminal = terminal_of_cookie(cookie, self.root)
+            where = ", outside of this daemon"
+            if roster is not None and session in roster.by_id:
+                where = f" of the session {roster.by_id[session].handle!r}"
+            elif of_terminal is not None:
+                where = f" in the terminal {of_terminal!r}"
+            holders[session] = f"process {pid}{where}"
+        return holders
+
+    def _others(self, member: Member) -> dict[str, str]:
+        """Return the handles of other sessions by the conversations that they have."""
+        return {id_: each.handle for id_, each in self.owners().items() if each.id != member.id}
 
     def files_of(self, profile: Profile) -> ConversationFiles:
         """Return the conversations of a profile's agent. Raises ``InvalidRequest``."""
@@ -357,11 +389,18 @@ class Programs:
         )
 
     async def tui_of(
-        self, member: Member, cwd: str, directory: Path, launch: int, conversation: str
+        self,
+        member: Member,
+        cwd: str,
+        directory: Path,
+        launch: int,
+        conversation: str,
+        owner: Owner | None,
     ) -> TuiPlan:
         """Return the own program of a session's agent, on a conversation, for a person.
 
-        Raises ``AegisError``, also where a conversation cannot be continued in both ways.
+        Raises ``AegisError``, also where a conversation cannot be continued in both ways. Only the
+        process of the ``owner`` may have it open; that of a person is not looked for.
         """
         profile = self.rights.profile_of(member.id) or self.profile(member.profile)
         self.check(profile)
@@ -382,8 +421,14 @@ class Programs:
         path = path_of_text(cwd)
         if not await in_thread_or_here(is_installed, name, path, environment.get("PATH")):
             raise NotFound(
-                f"agent takeover: the program {name!r} with the own interface of "
-                f"{profile.provider.name} is not in the PATH of the daemon: install it"
+                f"the program {name!r} with the own interface of {profile.provider.name} is not in "
+                "the PATH of the daemon: install it"
+            )
+        if owner != "person":
+            await self._check_conversation(
+                *(member, profile, conversation, cwd),
+                verb="agent takeover",
+                is_running=owner == "agent",
             )
         return TuiPlan(
             agent=profile.provider.name,
@@ -396,6 +441,7 @@ class Programs:
             cookies=DriverCookies(root=self.root, session=member.id),
             scan=self.scan,
             files=how.files(environment),
+            others=partial(self._others, member),
         )
 
 

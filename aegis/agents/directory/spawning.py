@@ -294,11 +294,11 @@ class Spawning:
                 f"agent launch: {profile.provider.name} has no conversation {shorten(id_)!r}; see: "
                 "agent conversations"
             )
-        holder = (await in_thread_or_here(files.holders) or {}).get(id_)
-        if holder is not None and not request.fork:
+        holders = (await in_thread_or_here(files.holders) or {}).get(id_, ())
+        if holders and not request.fork:
             raise Unavailable(
-                f"agent launch: the conversation {id_} is open in {holder}: end that first, or "
-                "continue a copy with --fork"
+                f"agent launch: the conversation {id_} is open in process {holders[0]}: end that "
+                "first, or continue a copy with --fork"
             )
         if unasked := await in_thread_or_here(files.unasked, id_, path_of_text(cwd)):
             raise InvalidRequest(

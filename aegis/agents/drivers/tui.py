@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -31,7 +31,8 @@ class TuiPlan:
     ``argv`` and ``environment`` start it; ``unset`` are the other variables of the daemon.
     ``directory`` is the session's own. ``secrets`` are files that the program reads at its start,
     ``kept`` others, which the next take-over replaces. ``cookies`` mark its processes, and those
-    of the session's drivers.
+    of the session's drivers. ``others`` returns the handles of other sessions by the conversations
+    that they have.
     """
 
     agent: str
@@ -44,6 +45,7 @@ class TuiPlan:
     cookies: DriverCookies
     scan: ProcessScan
     files: ConversationFiles
+    others: Callable[[], Mapping[str, str]] = dict
 
     @property
     def command(self) -> str:

@@ -45,6 +45,11 @@ UNKNOWN = (
     "transcript; agent conversations lists it"
 )
 
+OF_ANOTHER = (
+    "the conversation {} is that of the session {!r}: it stays with that, and what was said in it "
+    "is not in this transcript"
+)
+
 READS = 10
 """Tries to read what was said."""
 
@@ -129,16 +134,21 @@ class PersonsTerminal:
 
     async def _said(self, takeover: Takeover, printed: str) -> tuple[TakeoverTalk, str]:
         """Return what was said, and why that is not known."""
-        read = partial(self._plan.files.after, takeover.conversation, takeover.at, printed)
+        conversation = takeover.conversation
+        # Some agents count their conversations by process: then others have one of the same id.
+        others = {id_: by for id_, by in self._plan.others().items() if id_ != conversation}
+        read = partial(self._plan.files.after, conversation, takeover.at, printed, {*others})
         reason = ""
         for _ in range(READS):
             try:
                 talk = await in_thread_or_here(read)
+                if talk.left_out:
+                    return talk, OF_ANOTHER.format(talk.left_out, others[talk.left_out])
                 return talk, UNKNOWN.format(talk.unknown) if talk.unknown else ""
             except AegisError as error:
                 reason = f"what was said is not in the transcript: {error}"
             await trio.sleep(AGAIN_S)
-        return TakeoverTalk(conversation=takeover.conversation), reason
+        return TakeoverTalk(conversation=conversation), reason
 
     async def _open(self) -> int:
         """Start the program; return the seq of its command. Raises ``FAILURES``."""

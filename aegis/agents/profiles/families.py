@@ -127,7 +127,7 @@ def tui_of(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
     driver and that program cannot continue each other's conversations.
     """
     if not is_utf8(str(directory)):  # it is part of a command, and of JSON
-        raise InvalidRequest("agent takeover: the path of the daemon's root is not UTF-8")
+        raise InvalidRequest("the path of the daemon's root is not UTF-8")
     match profile.provider.conversations:
         case "claude":
             return _claude_tui(profile, beginning, directory)
@@ -140,8 +140,8 @@ def tui_of(profile: Profile, beginning: Beginning, directory: Path) -> TuiStart:
         case _:
             able = ", ".join(each.name for each in PROVIDERS if each.conversations)
             raise InvalidRequest(
-                f"agent takeover: a conversation of {profile.provider.name} cannot continue in its "
-                f"own terminal interface and then here again; those of {able} can"
+                f"a conversation of {profile.provider.name} cannot continue in its own terminal "
+                f"interface and then here again; those of {able} can"
             )
 
 

@@ -79,8 +79,14 @@ CLOSE_S = 20.0
 MakeDriver = Callable[[int, steps.StartDriver, Ref[Any]], Awaitable[ChildSpec]]
 """Returns the spec of a driver for a launch, a start and a session. Raises ``AegisError``."""
 
-MakeTui = Callable[[int, str], Awaitable[TuiPlan]]
-"""Returns the agent's own program for a launch and a conversation. Raises ``AegisError``."""
+Owner = Literal["agent", "person"]
+"""The owner of a conversation, whose process may have it open."""
+
+MakeTui = Callable[[int, str, Owner | None], Awaitable[TuiPlan]]
+"""Returns the agent's own program for a launch and a conversation; nobody else may have that open.
+
+Raises ``AegisError``: ``AlreadyExists`` if the program must not be started beside another one.
+"""
 
 
 class PersonsProgram(Protocol):
@@ -152,6 +158,7 @@ class AgentSession(Actor[own.SessionMessage]):
         self._closers: list[Reply[api.AgentInfo]] = []
         self._takers: list[Reply[api.AgentInfo]] = []
         self._back: list[Reply[api.AgentInfo]] = []
+        self._back_from: Takeover | None = None  # its end answers them
         self._persons: PersonsProgram | None = None
         self._ends_takeover = False  # it may be ordered before there is a terminal
         self._on_change = on_change
@@ -343,7 +350,8 @@ class AgentSession(Actor[own.SessionMessage]):
                 self._tools_listed()
 
     def _report_change(self) -> None:
-        if self._back and self._session.takeover is None:
+        takeover = self._session.takeover
+        if self._back and (takeover is None or takeover is not self._back_from):
             self._answer(self._back)
         self._reports.look(self._session, self._requests.blocked, time.time())
         self._waits.look()
@@ -417,6 +425,7 @@ class AgentSession(Actor[own.SessionMessage]):
         for reply in self._closers:
             reply.send(self._info())
         self._closers.clear()
+        self._fail_takers(Unavailable("agent takeover: the session was closed"))
         self._followers.close()
         self._settings.edited.close(self._identity.id)
         # Its monitor can be too late: a session that was closed before may end in its start.
@@ -470,7 +479,11 @@ class AgentSession(Actor[own.SessionMessage]):
                 "first"
             )
         # What cannot be started is refused before anything is stopped.
-        await self._make_tui(self._launch + 1, conversation)
+        owner: Owner = "agent" if self._session.takeover is None else "person"
+        try:
+            await self._make_tui(self._launch + 1, conversation, owner)
+        except AegisError as error:
+            raise type(error)(f"agent takeover: {error}") from error
         self._takers.append(self.defer(message))
         if self._persons is not None and self._persons.has_started:
             self._answer(self._takers)
@@ -487,6 +500,7 @@ class AgentSession(Actor[own.SessionMessage]):
         await self._carry_out(self._machine.hand_back())
         self._fail_takers(Unavailable("agent takeover: it was called off by agent handback"))
         self._back.append(self.defer(message))
+        self._back_from = self._session.takeover
 
     def _answer(self, waiting: list[Reply[api.AgentInfo]]) -> None:
         for reply in waiting:
@@ -502,11 +516,18 @@ class AgentSession(Actor[own.SessionMessage]):
         """Run the take-over to its end, and report that."""
         takeover = self._session.takeover
         assert takeover is not None
+        owner: Owner | None = None if is_new else "person"
         while True:
             try:
-                plan = await self._make_tui(self._launch, takeover.conversation)
+                plan = await self._make_tui(self._launch, takeover.conversation, owner)
                 break
             except AegisError as error:  # its profile is gone, or the disk refuses
+                if is_new and (isinstance(error, AlreadyExists) or self._ends_takeover):
+                    back = steps.HandedBack(
+                        conversation=takeover.conversation, said=(), reason=str(error)
+                    )
+                    await self.context.ref.send(back)
+                    return
                 log.warning("take-over waits", session=self._identity.id, why=str(error))
                 await trio.sleep(MAKE_AGAIN_S)
         self._persons = self._open_tui(

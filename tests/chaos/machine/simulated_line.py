@@ -21,6 +21,7 @@ from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.roster import Member
 from aegis.agents.drivers.harness import Frame
 from aegis.agents.drivers.tui import TuiPlan
+from aegis.agents.sessions.session import Owner
 from aegis.processes.guarded.guarded_process import Launch
 from aegis.processes.guarded.line_process import LineSettings
 from aegis.processes.process_scan import ProcessScan
@@ -184,12 +185,18 @@ def simulated_agents(world: AgentWorld, scratch: Path | None = None) -> Iterator
     plan = Programs.tui_of
 
     async def tui_of(
-        self: Programs, member: Member, cwd: str, directory: Path, launch: int, conversation: str
+        self: Programs,
+        member: Member,
+        cwd: str,
+        directory: Path,
+        launch: int,
+        conversation: str,
+        owner: Owner | None,
     ) -> TuiPlan:
         assert scratch is not None
         real = scratch / directory.name
         real.mkdir(exist_ok=True)
-        made = await plan(self, member, cwd, real, launch, conversation)
+        made = await plan(self, member, cwd, real, launch, conversation, owner)
         return _SimulatedPlan(**attrs.asdict(made, recurse=False))
 
     with (

@@ -1,6 +1,7 @@
 """A stand-in of the own interfaces of codex, opencode and kimi: an order per line.
 
 /new          begin another conversation, which has no file before its first message
+/open ID      continue another conversation
 /exit         end
 TEXT          a message, which is answered with ``heard TEXT``
 """
@@ -37,7 +38,11 @@ class Interface:
 
     def begin(self) -> None:
         """Begin another conversation."""
-        self.id = f"ses_{os.urandom(8).hex()}" if self.kind == "opencode" else fresh_id()
+        self.open(f"ses_{os.urandom(8).hex()}" if self.kind == "opencode" else fresh_id())
+
+    def open(self, id_: str) -> None:
+        """Continue another conversation."""
+        self.id = id_
         if self.kind == "kimi":
             say(f"Session: {self.id}\n")
 
@@ -145,6 +150,9 @@ def run() -> int:
             case "/new":
                 interface.begin()
                 say("is new\n")
+            case _ if order.startswith("/open "):
+                interface.open(order.split()[1])
+                say("is open\n")
             case "/exit" | "":
                 interface.end()
                 return 0

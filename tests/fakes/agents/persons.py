@@ -1,6 +1,7 @@
 """A stand-in of Claude Code's own interface on a conversation: an order per line.
 
 /clear        begin another conversation, which has no file before its first message
+/open ID      continue another conversation
 /exit         print how the conversation is resumed, and end
 CHILD         start a process in a session of its own, which ignores SIGHUP
 DEAF          ignore SIGTERM and SIGHUP from now on
@@ -37,6 +38,10 @@ def run() -> int:
         say("> ")
         order = sys.stdin.readline().strip()
         match order:
+            case _ if order.startswith("/open "):
+                conversation = order.split()[1]
+                start(given["settings"], conversation)
+                say("is open\n")
             case "/clear":
                 conversation = fresh_id()
                 start(given["settings"], conversation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,6 @@ MAX_FILES = 20_000
 
 _ID = re.compile(found.UUID)
 _PRINTED = re.compile(rf"--resume ({_ID.pattern})")
-_COMMAND = re.compile(
-    r"\s*<command-name>(?P<name>[^<]*)</command-name>(?:.*?<command-args>(?P<args>.*?)"
-    r"</command-args>)?",
-    re.DOTALL,
-)
 
 
 def hook_settings(directory: Path) -> str:
@@ -47,13 +42,17 @@ class ClaudeFiles:
     environment: Mapping[str, str] = attrs.field(repr=False)
     directory: Path = Path()
 
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
+    def after(
+        self, conversation: str, since: float, printed: str, others: Collection[str] = ()
+    ) -> TakeoverTalk:
         """Return what was said in a take-over of a conversation; see ``ConversationFiles``."""
         begun = [name(each.get("session_id")) for each in found.objects(self.directory / STARTS)]
         # Hooks are disabled here; or the daemon was killed before the program ran, and the file is
         # of an earlier take-over, before the agent's own ``/clear``.
         if begun[:1] != [conversation]:
             begun = _PRINTED.findall(printed)[-1:]
+        left_out = [each for each in begun if each in others]
+        begun = [each for each in begun if each not in others]
         # One that was begun and never used has no file.
         paths = {each: path for each in [conversation, *begun] if (path := self._path(each))}
         lines = [
@@ -66,6 +65,7 @@ class ClaudeFiles:
         return TakeoverTalk(
             conversation=next((each for each in reversed(begun) if each in paths), conversation),
             events=(*said[-found.MAX_SAID :], *_spent(lines)),
+            left_out=next(iter(left_out), ""),
         )
 
     def has(self, conversation: str, cwd: str) -> bool:
@@ -79,20 +79,20 @@ class ClaudeFiles:
         changed = [(at, path) for at, path in files if _ID.fullmatch(path.stem)]
         holders = self.holders()
         listed = [
-            attrs.evolve(_head(path, cwd), at=at, holder=holders.get(path.stem, ""))
+            attrs.evolve(_head(path, cwd), at=at, holder=found.shown(holders.get(path.stem)))
             for at, path in changed[: found.MAX_LISTED]
         ]
         return [each for each in listed if each.begins], len(changed) > found.MAX_LISTED
 
-    def holders(self) -> dict[str, str]:
-        """Return the running process that has a conversation open, for each that is."""
-        holders: dict[str, str] = {}
+    def holders(self) -> dict[str, list[int]]:
+        """Return the running processes that have a conversation open, for each that is."""
+        holders: dict[str, list[int]] = {}
         for path in self._own.glob("sessions/*.json"):
             for each in found.objects(path):
                 pid, began = each.get("pid"), name(each.get("procStart"))
                 # A killed program leaves its file, and its pid is given to another.
                 if isinstance(pid, int) and began and began == _start_of(pid):
-                    holders[name(each.get("sessionId"))] = f"process {pid}"
+                    holders.setdefault(name(each.get("sessionId")), []).append(pid)
         return holders
 
     def unasked(self, conversation: str, cwd: str) -> str:
@@ -142,16 +142,25 @@ def _bounded(event: AgentEvent) -> AgentEvent | None:
     """Return an event as it is imported; None if it is not."""
     match event:
         case UserMessage(text=text):
-            command = _COMMAND.match(text)
-            if command is not None:
-                text = f"{command['name']} {command['args'] or ''}".strip()
-            elif text.lstrip().startswith("<local-command-"):
+            text = text[: found.MAX_TEXT_CHARS]
+            if text.lstrip().startswith("<local-command-"):
                 return None
-            return found.bounded(UserMessage(text=text, origin="takeover"))
+            return UserMessage(text=_typed(text), origin="takeover")
         case AssistantText() | ToolResult():
             return found.bounded(event)
         case _:
             return event if event.tag in ("tool_use", "assistant_thinking") else None
+
+
+def _typed(text: str) -> str:
+    """Return a message as the person typed it: a command is stored in tags."""
+    # No pattern: one that looks for an end tag from each tag on takes minutes for a long text.
+    before, tag, rest = text.partition("<command-name>")
+    command, end, rest = rest.partition("</command-name>")
+    if before.strip() or not tag or not end or "<" in command:
+        return text
+    given = rest.partition("<command-args>")[2].partition("</command-args>")[0]
+    return f"{command} {given}".strip()
 
 
 def _head(path: Path, cwd: str) -> FoundConversation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ class CodexFiles:
     environment: Mapping[str, str] = attrs.field(repr=False)
     originator: str = ""
 
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
+    def after(
+        self, conversation: str, since: float, printed: str, others: Collection[str] = ()
+    ) -> TakeoverTalk:
         """Return what was said in a take-over; see ``ConversationFiles``."""
         events: list[tuple[float, str, tuple[str, AgentEvent]]] = []
         spent: list[tuple[str, AgentEvent]] = []
@@ -58,6 +60,8 @@ class CodexFiles:
             if changed < since - 1.0:  # the clock of a file system can be behind
                 break
             id_ = _id_of(path)
+            if id_ in others:
+                continue
             if id_ == conversation or self.originator == _meta(path).get("originator"):
                 lines = [
                     (found.moment(each.get("timestamp")), each) for each in found.objects(path)
@@ -95,13 +99,17 @@ class CodexFiles:
             id_ = _id_of(path)
             listed.append(
                 FoundConversation(
-                    id=id_, at=at, begins=begins, branch=branch, holder=holders.get(id_, "")
+                    id=id_,
+                    at=at,
+                    begins=begins,
+                    branch=branch,
+                    holder=found.shown(holders.get(id_)),
                 )
             )
         return listed, False
 
-    def holders(self) -> dict[str, str]:
-        """Return the running process that has a conversation open, for each that is."""
+    def holders(self) -> dict[str, list[int]]:
+        """Return the running processes that have a conversation open, for each that is."""
         files: dict[tuple[int, int, int], str] = {}
         with contextlib.suppress(OSError):
             for path in self._own.glob("thread-writer-locks/*.lock"):
@@ -113,11 +121,11 @@ class CodexFiles:
             locks = Path("/proc/locks").read_text()
         except OSError:
             return {}
-        held: dict[str, str] = {}
+        held: dict[str, list[int]] = {}
         for pid, major, minor, inode in _LOCK.findall(locks):
             id_ = files.get((int(major, 16), int(minor, 16), int(inode)))
             if id_ is not None:
-                held[id_] = f"process {pid}"
+                held.setdefault(id_, []).append(int(pid))
         return held
 
     def unasked(self, conversation: str, cwd: str) -> str:

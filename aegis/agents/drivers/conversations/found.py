@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,12 +57,14 @@ class TakeoverTalk:
 
     The last one is the ``Usage`` of all its turns, if the file has it. ``conversation`` is the id
     under which it has ended. ``unknown`` is a conversation that was used meanwhile, of which it is
-    not known whether that was in the take-over.
+    not known whether that was in the take-over. ``left_out`` is one of another session, in which
+    the person was too.
     """
 
     conversation: str
     events: tuple[tuple[str, AgentEvent], ...] = ()
     unknown: str = ""
+    left_out: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,11 +84,14 @@ class ConversationFiles(Protocol):
     They raise ``AegisError`` where the files as a whole cannot be read.
     """
 
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
+    def after(
+        self, conversation: str, since: float, printed: str, others: Collection[str] = ()
+    ) -> TakeoverTalk:
         """Return what was said in a take-over of ``conversation``, of too much the newest.
 
         It began ``since``, in seconds since 1970, and the program has ``printed`` a text. The
-        person may have begun another conversation, or changed to another.
+        person may have begun another conversation, or changed to another. ``others`` are
+        conversations of other sessions: it does not end in one of them, and their talk is left out.
         """
         ...
 
@@ -98,8 +103,8 @@ class ConversationFiles(Protocol):
         """Return the conversations in a directory, the newest first, and whether there are more."""
         ...
 
-    def holders(self) -> dict[str, str] | None:
-        """Return the running process that has a conversation open, for each that is.
+    def holders(self) -> Mapping[str, Sequence[int]] | None:
+        """Return the running processes that have a conversation open, for each that is.
 
         None: the program does not show it.
         """
@@ -116,6 +121,11 @@ class ConversationFiles(Protocol):
 def first_words(text: str) -> str:
     """Return the beginning of a conversation's first message, on one line."""
     return " ".join(_HEADER.sub("", text).split())[:MAX_BEGINS]
+
+
+def shown(holders: Sequence[int] | None) -> str:
+    """Return a process that has a conversation open, as people read it."""
+    return f"process {holders[0]}" if holders else ""
 
 
 def bounded(event: AgentEvent) -> AgentEvent:

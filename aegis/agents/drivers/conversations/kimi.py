@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ MAX_FILES = 5_000
 """Conversations of a directory that are looked at for the newest."""
 
 _ID = re.compile(found.UUID)
+_PRINTED = re.compile(rf"^[ \t│|]*Session: +({found.UUID})[ \t│|]*$", re.MULTILINE)
 
 
 @attrs.frozen
@@ -42,13 +43,17 @@ class KimiFiles:
     environment: Mapping[str, str] = attrs.field(repr=False)
     cwd: str = ""
 
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
+    def after(
+        self, conversation: str, since: float, printed: str, others: Collection[str] = ()
+    ) -> TakeoverTalk:
         """Return what was said in a take-over; see ``ConversationFiles``.
 
-        Its interface prints the id of each conversation that it opens. What it has printed is not
-        known after a kill of the daemon, and nothing else says in which process something was said.
+        Its interface prints the id of each conversation that it opens, in a frame. What it has
+        printed is not known after a kill of the daemon, and nothing else says in which process
+        something was said.
         """
-        ids = {conversation, *re.findall(found.UUID, printed)}
+        opened = _PRINTED.findall(printed)
+        ids = {conversation, *opened}.difference(others)
         events: list[tuple[float, str, tuple[str, AgentEvent]]] = []
         for id_ in sorted(ids):
             for place, line in enumerate(found.objects(self._of(self.cwd) / id_ / "wire.jsonl")):
@@ -59,11 +64,12 @@ class KimiFiles:
                     events.append((at, id_, (source, found.bounded(event))))
         events.sort(key=lambda each: each[0])
         files = found.newest(self._of(self.cwd).glob("*/wire.jsonl"), MAX_FILES)
-        others = [path.parent.name for at, path in files if at >= since]
+        used = [path.parent.name for at, path in files if at >= since]
         return TakeoverTalk(
             conversation=events[-1][1] if events else conversation,
             events=tuple(event for *_, event in events[-found.MAX_SAID :]),
-            unknown=next((each for each in others if each not in ids), ""),
+            unknown=next((each for each in used if each not in {*ids, *others}), ""),
+            left_out=next((each for each in opened if each in others), ""),
         )
 
     def has(self, conversation: str, cwd: str) -> bool:

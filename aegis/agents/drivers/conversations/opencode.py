@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -58,10 +58,10 @@ WHERE message.session_id = ? AND json_valid(message.data)
 ORDER BY message.time_created, part.id LIMIT 8
 """
 
-_OTHERS = """
+_CREATED = """
 SELECT id FROM session
 WHERE directory IN (?, ?) AND parent_id IS NULL AND time_created >= ? AND id != ?
-ORDER BY time_updated DESC LIMIT 1
+ORDER BY time_updated DESC LIMIT 64
 """
 
 _AFTER = """
@@ -79,21 +79,24 @@ class OpencodeFiles:
     environment: Mapping[str, str] = attrs.field(repr=False)
     cwd: str = ""
 
-    def after(self, conversation: str, since: float, printed: str) -> TakeoverTalk:
+    def after(
+        self, conversation: str, since: float, printed: str, others: Collection[str] = ()
+    ) -> TakeoverTalk:
         """Return what was said in a take-over; see ``ConversationFiles``.
 
         The program prints the id of its last conversation when it ends. What it has printed is not
         known after a kill of the daemon.
         """
         named = _PRINTED.findall(printed)
-        last, at = next(reversed(named), conversation), int(since * 1000)
-        rows, others = [], []
+        mine = [each for each in named if each not in others]
+        last, at = next(reversed(mine), conversation), int(since * 1000)
+        rows, created = [], []
         with self._opened() as database:
             if database is not None:
                 values = (conversation, last, at, MAX_PARTS)
                 rows = database.execute(_AFTER, values).fetchall()
-                others = database.execute(
-                    _OTHERS, (self.cwd, os.path.realpath(self.cwd), at, conversation)
+                created = database.execute(
+                    _CREATED, (self.cwd, os.path.realpath(self.cwd), at, conversation)
                 ).fetchall()
         messages = {id_: _json(data) for _, _, id_, data, _ in reversed(rows)}
         events = [
@@ -105,7 +108,8 @@ class OpencodeFiles:
         return TakeoverTalk(
             conversation=last if last in used else conversation,
             events=(*events[-found.MAX_SAID :], *_spent(messages)),
-            unknown=str(others[0][0]) if others and not named else "",
+            unknown=next((each for (each,) in created if each not in others and not named), ""),
+            left_out=next((each for each in named if each in others), ""),
         )
 
     def has(self, conversation: str, cwd: str) -> bool:
