@@ -1,6 +1,6 @@
 """The table of providers: what each agent program needs to be started and understood. Pure.
 
-``docs/reference/providers.md`` is made from it (``aegis.agents.drivers.page``).
+``docs/reference/providers.md`` is made from it (``tests/aegis/agents/drivers/providers_page.py``).
 """
 
 from __future__ import annotations

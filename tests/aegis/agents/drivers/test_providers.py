@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aegis.agents.drivers.page import providers_page
 from aegis.agents.drivers.providers import BY_NAME, PROVIDERS, Provider, provider_of_command
 from aegis.processes.environment import KEY_VARIABLES
+from tests.aegis.agents.drivers.providers_page import providers_page
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "providers.md"
 

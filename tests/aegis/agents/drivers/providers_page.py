@@ -1,6 +1,7 @@
-"""The reference page of the providers, in Markdown. Pure.
+"""The reference page of the providers, in Markdown.
 
-``docs/reference/providers.md`` is what ``python -m aegis.agents.drivers.page`` prints.
+``docs/reference/providers.md`` is what
+``python tests/aegis/agents/drivers/providers_page.py`` prints.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ agents:
 versions below, and whether they look logged in.
 
 This page is generated: do not edit it, run
-`python -m aegis.agents.drivers.page > docs/reference/providers.md`.
+`python tests/aegis/agents/drivers/providers_page.py > docs/reference/providers.md`.
 
 ## All providers
 """
