@@ -100,20 +100,6 @@ class CloseDriver(Request[None]):
     """
 
 
-DriverOrder = (
-    SendTurn
-    | InterruptTurn
-    | SendAnswer
-    | SetPermission
-    | SetModel
-    | CheckSettings
-    | RewindFiles
-    | McpConnected
-    | CloseDriver
-)
-"""Every order."""
-
-
 # Reports: driver to session.
 
 
