@@ -544,7 +544,7 @@ ONLY_IN = {
     "cryptography": ("aegis.push*",),
     "wcwidth": ("aegis.terminals.screen*",),
     "yaml": ("aegis.configuration*",),
-    "rich": ("aegis.agents.render", "aegis.tui*"),
+    "rich": ("aegis.tui*",),
 }
 """Libraries that only one place may touch."""
 
@@ -564,7 +564,6 @@ Nodes need an extra that may not be there: whoever does without them does not lo
 """
 
 ONLY_LAZILY = {
-    "rich": ("aegis.agents.render",),
     "tractor": ("actors.nodes*",),
     "avt": ("aegis.terminals.screen*",),
     "aegis.terminals.screen.avt_grid": ("aegis*",),

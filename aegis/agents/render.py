@@ -1,8 +1,4 @@
-"""Events of an agent as text for people: plain segments, and a Rich renderable of them. Pure.
-
-Text of an agent is escaped and never read as markup. Rich is imported when ``render_event`` is
-called: it is there with the faces that need it, and no daemon needs it.
-"""
+"""Events of an agent as text for people, in styled segments. Text of an agent is escaped. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import attrs
 
@@ -65,25 +61,6 @@ class StyledSegment:
 
     text: str
     style: Style = ""
-
-
-class Renderable(Protocol):
-    """An object that Rich can print."""
-
-    def __rich_console__(self, console: Any, options: Any) -> Any: ...
-
-
-def render_event(event: AgentEvent) -> Renderable | None:
-    """Return a Rich renderable of an event; None: the event is not shown."""
-    from rich.text import Text
-
-    segments = segments_of(event)
-    if not segments:
-        return None
-    text = Text()
-    for segment in segments:
-        text.append(segment.text, segment.style or None)
-    return text
 
 
 def segments_of(event: AgentEvent) -> list[StyledSegment]:
