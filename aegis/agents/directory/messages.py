@@ -31,9 +31,9 @@ Reaching = OnSession | FollowSession | FollowAgentCommand | api.RenameAgent | ap
 
 DirectoryMessage = (
     Opening
+    | Reaching
     | api.ReadUsage
     | api.ReadUsageOverTime
-    | api.DiffAgent
     | api.SendToAgent
     | api.ExportSession
     | ListConversations
@@ -47,19 +47,7 @@ DirectoryMessage = (
     | api.CloseWorkspaceAgents
     | api.ListWorkspaceAgents
     | api.ListAgentCommands
-    | api.CloseAgent
-    | api.InterruptAgent
-    | api.RestartAgent
-    | api.ShowAgent
-    | api.ReadSession
-    | api.WaitAgent
-    | api.TakeOverAgent
-    | api.HandBackAgent
-    | api.RewindAgent
-    | api.RenameAgent
     | FollowAgents
-    | FollowSession
-    | FollowAgentCommand
     | ReadAgentOutput
     | Asked
     | ListTranscripts
