@@ -144,7 +144,7 @@ class Driver(Actor[Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLoo
 
     async def setup(self) -> None:
         if self._client is not None:
-            self._client.begin(self.context.system, self._reporter.add_event)
+            self._client.begin(self.context.system, self._reporter.add)
         self.context.start_soon(self._reporter.run)
         self.context.start_soon(self._live)
         self._alarm = self.context.after(self._plan.ready_within_s, ReadyDeadline())
@@ -425,7 +425,7 @@ class Driver(Actor[Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLoo
                 case Write(frame):
                     self._write(frame)
                 case Emit(event):
-                    self._reporter.add_event(event)
+                    self._reporter.add(event)
                 case AgentReady():
                     self._report_ready(output)
                 case AgentFailed():
@@ -464,7 +464,7 @@ class Driver(Actor[Order | RewindFiles | CloseDriver | ReadyDeadline | ReplayLoo
             )
             self._reporter.add(report)
             for notice in self._plan.notices:
-                self._reporter.add_event(StartNotice(text=notice))
+                self._reporter.add(StartNotice(text=notice))
 
     def _fail(self, failed: AgentFailed) -> None:
         """Report that the agent cannot be used, and end its process."""

@@ -54,14 +54,6 @@ class Reporter:
         self.is_lost = False
         """Whether the session has stopped or crashed: then reports are dropped."""
 
-    def add_event(self, event: AgentEvent) -> None:
-        """Report an event, together with those before and after it."""
-        self._add(event)
-
-    def add(self, report: DriverReport) -> None:
-        """Report something that is no event."""
-        self._add(report)
-
     async def room(self, position: int) -> None:
         """Wait until few enough reports are pending. A checkpoint only if it waits.
 
@@ -101,7 +93,8 @@ class Reporter:
             while len(self._pending) == 1 and _joined(self._last, self._pending[0]) is not None:
                 await self._changed.wait()
 
-    def _add(self, item: AgentEvent | DriverReport) -> None:
+    def add(self, item: AgentEvent | DriverReport) -> None:
+        """Report an event, together with those before and after it, or something else."""
         if self.is_lost:
             return
         joined = _joined(self._pending[-1], item) if self._pending else None

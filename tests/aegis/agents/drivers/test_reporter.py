@@ -92,10 +92,10 @@ async def test_reports_and_events_keep_their_order_and_events_are_joined() -> No
     gate = Gate()
     async with reporting(gate) as (reporter, _):
         for number in range(3):
-            reporter.add_event(text(number))
+            reporter.add(text(number))
         reporter.add(READY)
         for number in range(BATCH + 1):
-            reporter.add_event(text(number))
+            reporter.add(text(number))
         reporter.add(ENDED)
         await reporter.flushed()
     assert [type(each) for each in gate.taken] == [
@@ -118,10 +118,10 @@ async def test_the_parts_of_a_text_become_few_events_and_the_first_is_sent_at_on
     async with reporting(gate) as (reporter, _):
         begun = trio.current_time()
         for number in range(400):  # ten seconds, word by word
-            reporter.add_event(AssistantText(text=f"{number} ", message="m"))
+            reporter.add(AssistantText(text=f"{number} ", message="m"))
             await trio.sleep(1 / 40)
             assert number or len(gate.taken) == 1
-        reporter.add_event(Result(messages=[], ok=True, reason="completed"))
+        reporter.add(Result(messages=[], ok=True, reason="completed"))
         await reporter.flushed()
         assert trio.current_time() - begun < 10.1  # what is no text waits for nothing
     events = [event for report in gate.taken for event in events_of(report)]
@@ -146,8 +146,8 @@ async def test_other_texts_are_events_of_their_own(one: AgentEvent, two: AgentEv
     async with reporting(gate) as (reporter, _):
         reporter.add(READY)
         await gate.begun.wait()
-        reporter.add_event(one)
-        reporter.add_event(two)
+        reporter.add(one)
+        reporter.add(two)
         gate.is_open.set()
         await reporter.flushed()
     assert events_of(gate.taken[1]) == (one, two)
@@ -163,9 +163,9 @@ async def test_the_number_of_pending_reports_is_bounded() -> None:
         reporter.add(READY)
         await gate.begun.wait()
         for number in range(MAX_PENDING - 1):
-            reporter.add_event(text(number))
+            reporter.add(text(number))
         assert await has_room(reporter, 0)
-        reporter.add_event(text(0))
+        reporter.add(text(0))
         assert not await has_room(reporter, 0)
         gate.is_open.set()
         with trio.fail_after(60):
@@ -178,7 +178,7 @@ async def test_the_bytes_behind_pending_reports_are_bounded() -> None:
     gate = Gate(is_open=False)
     async with reporting(gate) as (reporter, _):
         assert await has_room(reporter, 10**9)  # nothing is pending
-        reporter.add_event(text(0))
+        reporter.add(text(0))
         await gate.begun.wait()
         assert await has_room(reporter, 10**9 + MAX_PENDING_BYTES - 1)
         assert not await has_room(reporter, 10**9 + MAX_PENDING_BYTES)
@@ -211,7 +211,7 @@ async def test_after_the_end_of_the_session_reports_are_dropped_and_nothing_wait
         reporter.add(READY)
         await gate.begun.wait()
         for number in range(2 * MAX_PENDING):
-            reporter.add_event(text(number))
+            reporter.add(text(number))
         if not crashes:
             session.stop()
         gate.is_open.set()
