@@ -225,11 +225,6 @@ def budget_crossed(
     return None
 
 
-def budget_left(cost: float | None, budget: float) -> float:
-    """Return the rest of a budget in US dollars, at least 0."""
-    return max(0.0, budget - (cost or 0.0))
-
-
 Counted = TypeVar("Counted", Metrics, Usage)
 
 

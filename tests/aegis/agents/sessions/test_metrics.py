@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.sessions.metrics import Meter, Metrics, budget_crossed, budget_left
+from aegis.agents.sessions.metrics import Meter, Metrics, budget_crossed
 from aegis.protocol.agent_events import (
     AgentEvent,
     AssistantText,
@@ -208,11 +208,6 @@ def test_a_budget_warns_once_at_80_percent_and_is_reached_once(
     before: float | None, after: float | None, budget: float | None, mark: str | None
 ) -> None:
     assert budget_crossed(before, after, budget) == mark
-
-
-@pytest.mark.parametrize(("cost", "left"), [(None, 2.0), (0.5, 1.5), (2.0, 0.0), (9.0, 0.0)])
-def test_the_rest_of_a_budget_is_never_negative(cost: float | None, left: float) -> None:
-    assert budget_left(cost, 2.0) == left
 
 
 CENTS = st.integers(0, 50)
