@@ -104,14 +104,9 @@ class Counters:
         refusal = self.refuse_session(sessions)
         if refusal is not None:
             return refusal
-        most = self._limits.spawns_per_hour
-        wait_s = self._tree(root).spawns.wait_s(now, most)
-        if wait_s:
-            return (
-                f"the limit of {most} spawns in an hour (limits.spawns_per_hour) is reached: "
-                f"{_again(wait_s)}"
-            )
-        return self.refuse_work(root, now)
+        return _refuse_more(
+            self._tree(root).spawns, self._limits.spawns_per_hour, "spawns", now
+        ) or self.refuse_work(root, now)
 
     def note_spawn(self, root: str, now: float) -> None:
         """Count a spawn by a session of the tree."""
@@ -120,13 +115,7 @@ class Counters:
     def refuse_message(self, root: str, now: float) -> str | None:
         """Return why a session of the tree cannot send a message."""
         most = self._limits.messages_per_hour
-        wait_s = self._tree(root).messages.wait_s(now, most)
-        if not wait_s:
-            return None
-        return (
-            f"the limit of {most} messages in an hour (limits.messages_per_hour) is reached: "
-            f"{_again(wait_s)}"
-        )
+        return _refuse_more(self._tree(root).messages, most, "messages", now)
 
     def note_message(self, root: str, now: float) -> None:
         """Count a message of a session of the tree."""
@@ -158,6 +147,16 @@ class Counters:
         if len(self._trees) > MAX_TREES:
             del self._trees[next(iter(self._trees))]
         return tree
+
+
+def _refuse_more(window: _Window, most: int, what: str, now: float) -> str | None:
+    wait_s = window.wait_s(now, most)
+    if not wait_s:
+        return None
+    return (
+        f"the limit of {most} {what} in an hour (limits.{what}_per_hour) is reached: "
+        f"{_again(wait_s)}"
+    )
 
 
 def _again(wait_s: float) -> str:
