@@ -44,11 +44,10 @@ def judge_version(provider: Provider, path: str, output: str, login: str) -> Fin
 
 def judge_failure(provider: Provider, path: str, failure: str) -> Finding:
     """Return the finding about a program that did not print its version: ``failure`` says how."""
-    command = " ".join([path, *provider.version])
     return warning(
         _subject(provider),
         f"{path} {failure}",
-        f"see what {command} prints, or install it again: {provider.install}",
+        f"see what {path} --version prints, or install it again: {provider.install}",
     )
 
 

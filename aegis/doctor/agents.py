@@ -42,9 +42,7 @@ def examine_agents(state: StatePaths) -> Iterator[Finding]:
     paths = {each.name: shutil.which(each.start[0]) for each in known}
     deadline = time.monotonic() + VERSION_LIMIT_S
     asked = {
-        each.name: _ask_version(path, each.version)
-        for each in known
-        if (path := paths[each.name]) is not None
+        each.name: _ask_version(path) for each in known if (path := paths[each.name]) is not None
     }
     try:
         for provider in known:
@@ -61,10 +59,10 @@ def examine_agents(state: StatePaths) -> Iterator[Finding]:
         yield from _judge_profile(profile, os.environ)
 
 
-def _ask_version(path: str, arguments: tuple[str, ...]) -> subprocess.Popen[bytes] | OSError:
+def _ask_version(path: str) -> subprocess.Popen[bytes] | OSError:
     try:
         return subprocess.Popen(
-            [path, *arguments],
+            [path, "--version"],
             cwd="/",  # so that it reads no configuration of a checkout
             env=handed_on(os.environ)[0],  # as the daemon starts it
             stdin=subprocess.DEVNULL,

@@ -29,7 +29,7 @@ class Provider:
     """One agent program, and the facts that were measured with the versions in ``tried``.
 
     ``start`` is the program and its first arguments; the driver of the ``family`` adds others.
-    ``version`` are the arguments that print its version. ``oldest`` is the oldest version that was
+    ``oldest`` is the oldest version that was
     tried. ``asking_modes`` are the ids of the modes in which it asks before it acts; the first one
     that it offers is set. ``environment`` is set in every process of it, and a profile may not
     change it; ``preset`` is set unless the profile sets the same variable. ``with_project`` is set
@@ -67,7 +67,6 @@ class Provider:
     title: str
     family: Family
     start: tuple[str, ...]
-    version: tuple[str, ...] = ("--version",)
     tried: tuple[str, ...] = ()
     oldest: str = ""
     asking_modes: tuple[str, ...] = ()
