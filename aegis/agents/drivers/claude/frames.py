@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 
@@ -395,18 +395,11 @@ def _lifecycle(frame: Frame) -> list[AgentEvent] | None:
     return None if not uuid or state is None else [MessageChanged(uuid=uuid, state=state)]
 
 
-_STATES: Mapping[str, Literal["idle", "running", "requires_action"]] = {
-    "idle": "idle",
-    "running": "running",
-    "requires_action": "requires_action",
-}
+_State = Literal["idle", "running", "requires_action"]
+_STATES: Mapping[str, _State] = {each: each for each in get_args(_State)}
 
-_MESSAGE_STATES: Mapping[str, Literal["queued", "started", "completed", "cancelled"]] = {
-    "queued": "queued",
-    "started": "started",
-    "completed": "completed",
-    "cancelled": "cancelled",
-}
+_MessageState = Literal["queued", "started", "completed", "cancelled"]
+_MESSAGE_STATES: Mapping[str, _MessageState] = {each: each for each in get_args(_MessageState)}
 
 
 def _rate_limit(frame: Frame) -> list[AgentEvent] | None:
