@@ -2,7 +2,7 @@
 
 Owns: the machine with its claims (``machine``), its inputs and outputs (``events``) and its verdict
 (``states``), and one classifier for each source of evidence: status reports (``reports``), hooks
-(``hooks``), window titles (``titles``), notifications and progress (``notices``), the tty
+(``hooks``), window titles, notifications and progress (``notices``), the tty
 (``tty_facts``), the text of the screen (``screen_text``), and keys (``keys``).
 
 Rules: everything here is pure, and every moment is passed in. The verdict names its source, and a

@@ -8,11 +8,10 @@ import attrs
 
 from aegis.lifecycle.hooks import Hook
 from aegis.lifecycle.keys import KeyInput
-from aegis.lifecycle.notices import Notice, ProgressNotice
+from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged
 from aegis.lifecycle.reports import Report
 from aegis.lifecycle.screen_text import Change
 from aegis.lifecycle.states import Verdict
-from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 

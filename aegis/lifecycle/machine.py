@@ -27,11 +27,10 @@ import attrs
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook, HookSession
 from aegis.lifecycle.keys import KeyInput
-from aegis.lifecycle.notices import Notice, ProgressNotice
+from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged
 from aegis.lifecycle.reports import Records, Report
 from aegis.lifecycle.screen_text import Change
 from aegis.lifecycle.states import Evidence, Need, State, Verdict
-from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 IDLE_S = 5.0

@@ -1,13 +1,18 @@
-"""Desktop notifications (OSC 9, 99 and 777, bell) and progress (OSC 9;4) of programs. Pure."""
+"""What programs say by OSC: notifications (9, 99 and 777), progress (9;4), titles (0 and 2). Pure.
+
+A notification may be a bell too. Of a title, only the glyph or the words at its beginning count,
+because the rest is the name of a task.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
+from typing import Literal
 
 import attrs
 
-from aegis.lifecycle.states import MAX_TEXT_CHARS, clean
+from aegis.lifecycle.states import MAX_TEXT_CHARS, MAX_TITLE_CHARS, clean
 
 MAX_NOTICE_BYTES = 4096
 """Bytes of a notification that are read."""
@@ -79,3 +84,34 @@ def _kitty(content: bytes) -> Notice | None:
 
 def _clean(text: bytes) -> str:
     return clean(text.decode(errors="replace"), MAX_TEXT_CHARS)
+
+
+MAX_TITLE_BYTES = 4096
+"""Bytes of a title that are read."""
+
+TitleClass = Literal["working", "ready", "blocked"]
+
+# Of titles: Claude Code and Codex turn a spinner of braille dots or half circles. Gemini shows the
+# other four.
+_CLASSES: tuple[tuple[TitleClass, re.Pattern[str]], ...] = (
+    ("working", re.compile("[\u2801-\u28ff\u25d0-\u25d3\u2726]\ufe0f?\\s*")),
+    ("ready", re.compile("[\u2733\u25c7]\ufe0f?\\s*")),
+    ("blocked", re.compile("\u270b\ufe0f?\\s*|(?:\\[ [!.] \\] )?(?=Action Required)")),
+)
+
+
+@attrs.frozen(kw_only=True)
+class TitleChanged:
+    """The window has a new title. ``text`` is the rest of it, which does not turn or blink."""
+
+    text: str
+    kind: TitleClass | None = None
+
+
+def read_title(content: bytes) -> TitleChanged:
+    """Return the title in an OSC 0 or 2 with this content."""
+    text = content[:MAX_TITLE_BYTES].decode(errors="replace").strip()
+    for kind, glyph in _CLASSES:
+        if found := glyph.match(text):
+            return TitleChanged(text=clean(text[found.end() :], MAX_TITLE_CHARS), kind=kind)
+    return TitleChanged(text=clean(text, MAX_TITLE_CHARS))

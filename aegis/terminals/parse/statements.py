@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from aegis.lifecycle.events import PromptBegun, TerminalReset
-from aegis.lifecycle.notices import Notice, ProgressNotice, read_notice
+from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged, read_notice, read_title
 from aegis.lifecycle.reports import Report, read_report
-from aegis.lifecycle.titles import TitleChanged, read_title
 from aegis.terminals.parse.control_sequences import Bell, ControlSequence, Escape, Osc
 
 Statement = Report | TitleChanged | Notice | ProgressNotice | PromptBegun | TerminalReset

@@ -12,10 +12,9 @@ import attrs
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook
-from aegis.lifecycle.notices import Notice, ProgressNotice
+from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged
 from aegis.lifecycle.reports import Report
 from aegis.lifecycle.states import Evidence, State
-from aegis.lifecycle.titles import TitleChanged
 from aegis.lifecycle.tty_facts import TtyFact
 
 History = Sequence[tuple[float, ev.Event]]

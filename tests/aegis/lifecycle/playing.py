@@ -8,10 +8,9 @@ from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook, read_hook
 from aegis.lifecycle.keys import KeyInput, KeyReader
 from aegis.lifecycle.machine import LifeCycle
-from aegis.lifecycle.notices import Notice, read_notice
+from aegis.lifecycle.notices import Notice, TitleChanged, read_notice, read_title
 from aegis.lifecycle.reports import Report, read_report
 from aegis.lifecycle.states import Evidence, Need, State, Verdict
-from aegis.lifecycle.titles import TitleChanged, read_title
 from aegis.lifecycle.tty_facts import TtyFact
 
 TEXT = ev.Output("text")

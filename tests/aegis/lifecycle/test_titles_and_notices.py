@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aegis.lifecycle.notices import Notice, ProgressNotice, read_notice
-from aegis.lifecycle.titles import TitleChanged, TitleClass, read_title
+from aegis.lifecycle.notices import (
+    Notice,
+    ProgressNotice,
+    TitleChanged,
+    TitleClass,
+    read_notice,
+    read_title,
+)
 
 TITLES: list[tuple[str, TitleClass | None, str]] = [
     # Claude Code 2.1.197, then 2.1.329 without and with an answer to its query.

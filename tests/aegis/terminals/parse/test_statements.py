@@ -7,9 +7,8 @@ import random
 import pytest
 
 from aegis.lifecycle.events import PromptBegun, TerminalReset
-from aegis.lifecycle.notices import Notice, ProgressNotice
+from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged
 from aegis.lifecycle.reports import Report
-from aegis.lifecycle.titles import TitleChanged
 from aegis.terminals.parse.control_sequences import MAX_STRING_BYTES, SequenceScanner
 from aegis.terminals.parse.statements import Statement, statement_of
 
