@@ -47,14 +47,7 @@ class TerminalReset:
 
 @attrs.frozen
 class ProcessExited:
-    """The process has ended, with this exit code; None if a signal ended it."""
-
-    exit_code: int | None
-
-
-@attrs.frozen
-class Drained:
-    """All output was read, or as much as will be waited for."""
+    """The process has ended; its output was read, or as much as will be waited for."""
 
 
 @attrs.frozen
@@ -76,7 +69,6 @@ Event: TypeAlias = (
     | PromptBegun
     | TerminalReset
     | ProcessExited
-    | Drained
     | TimerExpired
 )
 

@@ -11,8 +11,7 @@ sequence that it writes: limit the rate at which verdicts are published. Rules:
 - Echo of keys, and the repaint after a resize, are no output.
 - ``needs_input`` becomes ``stale`` after the stale time, counted from its begin. Another question
   begins it anew. A claim that holds against output holds in ``stale`` too.
-- ``exited`` follows when the process has ended and its output is read; in between, the verdict
-  keeps. Only a restart ends it, with none of the old evidence.
+- Only a restart ends ``exited``, with none of the old evidence.
 
 Moments are seconds of one clock that never goes back.
 """
@@ -239,8 +238,6 @@ class LifeCycle:
         self._small_at = -math.inf
         self._turns_since = self._turned_at = -math.inf
         self._waits_since = now
-        self._ended: ev.ProcessExited | None = None
-        self._is_drained = False
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Action]:
         """Take ``event``; return the new verdict, if it has changed, and the next timer."""
@@ -251,6 +248,8 @@ class LifeCycle:
             verdict = Verdict(state=State.STARTING, since=now, source=Evidence.START)
         elif self.verdict.state is State.EXITED:
             return []
+        elif isinstance(event, ev.ProcessExited):
+            verdict = Verdict(state=State.EXITED, since=now, source=Evidence.EXIT)
         else:
             self._take(event, now)
             verdict = self._judge(now)
@@ -272,10 +271,6 @@ class LifeCycle:
                 self._settle(now)
             case TtyFact():
                 self._take_fact(event, now)
-            case ev.ProcessExited():
-                self._ended = event
-            case ev.Drained():
-                self._is_drained = True
             case _:
                 self._take_statement(event, now)
 
@@ -401,8 +396,6 @@ class LifeCycle:
     # Verdict.
 
     def _judge(self, now: float) -> Verdict:
-        if self._ended is not None:
-            return self._exited(self._ended, now) if self._is_drained else self.verdict
         claim = self._claims.deciding(now)
         if claim is not None:
             state = State.RUNNING if claim.need is None else State.NEEDS_INPUT
@@ -427,19 +420,7 @@ class LifeCycle:
             source=source,
             need=need,
             progress=self._percent if root is None or root.progress is None else root.progress,
-            app="" if root is None else root.app,
             title=self._title if root is None or not root.title else root.title,
-        )
-
-    def _exited(self, ended: ev.ProcessExited, now: float) -> Verdict:
-        return Verdict(
-            state=State.EXITED,
-            since=now,
-            source=Evidence.EXIT,
-            exit_code=ended.exit_code,
-            outcome="completed" if ended.exit_code == 0 else "errored",
-            app=self.verdict.app,
-            title=self.verdict.title,
         )
 
     # Time.
@@ -449,7 +430,7 @@ class LifeCycle:
         return min((each for each in self._moments(now) if each > now), default=None)
 
     def _moments(self, now: float) -> Iterator[float]:
-        if self.verdict.state is State.EXITED or self._ended is not None:
+        if self.verdict.state is State.EXITED:
             return
         yield from self._claims.changes(now)
         yield (self._started_at if self._activity is None else self._activity[0]) + self._idle_s

@@ -71,26 +71,19 @@ class Need:
         return self.kind in ("ready", "failed")
 
 
-Outcome = Literal["completed", "errored"]
-
-
 @attrs.frozen(kw_only=True)
 class Verdict:
     """The state of an agent since the moment ``since``, and the ``source`` that decided it.
 
-    ``need`` is set in the states ``needs_input`` and ``stale``; ``outcome`` and, unless a signal
-    ended the process, ``exit_code`` in the state ``exited`` after a process. ``progress`` is a
-    percentage. ``app`` and ``title`` are names that the program gave, as one escaped line.
+    ``need`` is set in the states ``needs_input`` and ``stale``. ``progress`` is a percentage, and
+    ``title`` a name that the program gave, as one escaped line.
     """
 
     state: State
     since: float
     source: Evidence
     need: Need | None = None
-    exit_code: int | None = None
-    outcome: Outcome | None = None
     progress: int | None = None
-    app: str = ""
     title: str = ""
 
 

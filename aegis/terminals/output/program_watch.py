@@ -15,7 +15,6 @@ import trio
 from actors import Reply
 from aegis.errors import Busy
 from aegis.lifecycle.events import (
-    Drained,
     Event,
     Output,
     ProcessExited,
@@ -133,21 +132,18 @@ class ProgramWatch:
         match news:
             case msg.CommandStarted(raw_start=raw_start) if self._cycle is not None:
                 self._begin(raw_start)
-            case msg.CommandEnded(exit=code) if self.is_running:
-                self._end(code)
-            case msg.ShellEnded():
-                self._end(None)
+            case msg.CommandEnded() | msg.ShellEnded():
+                self._end()
 
     def _begin(self, raw_start: int) -> None:
-        self._end(None)  # the end of the one before was lost
+        self._end()  # the end of the one before was lost
         self._raw_start, self.is_running = raw_start, True
         self._keys, self._text = KeyReader(), ScreenText()
         self._give(ProcessStarted())
 
-    def _end(self, code: int | None) -> None:
-        if self.is_running:
-            self._give(ProcessExited(code), Drained())
-            self.is_running = False
+    def _end(self) -> None:
+        self._give(ProcessExited())
+        self.is_running = False
 
     # The text of the screen.
 
@@ -182,10 +178,9 @@ class ProgramWatch:
 
     # The machine.
 
-    def _give(self, *events: Event) -> None:
+    def _give(self, event: Event) -> None:
         if self._cycle is not None and self.is_running:
-            for event in events:
-                self._handle(self._cycle, event)
+            self._handle(self._cycle, event)
 
     def _handle(self, cycle: LifeCycle, event: Event) -> None:
         is_changed = False

@@ -31,7 +31,7 @@ class Model:
     settle_s: float
 
     def judge(self, history: History, now: float) -> Shown:
-        if _last(history, ev.ProcessExited) and _last(history, ev.Drained):
+        if _last(history, ev.ProcessExited):
             return State.EXITED, Evidence.EXIT
         for source, works in self._claims(history, now):
             return (State.RUNNING if works else State.NEEDS_INPUT), source

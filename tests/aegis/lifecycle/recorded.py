@@ -102,8 +102,8 @@ class _Stage:
                 hook = read_hook(json.dumps(dict(fields)).encode())
                 assert hook is not None
                 self._give(event.t, hook)
-            case rec.Exited(code=code):
-                self._give(event.t, ev.ProcessExited(code), ev.Drained())
+            case rec.Exited():
+                self._give(event.t, ev.ProcessExited())
 
     def _begin_quiet(self, now: float) -> None:
         self._quiet_since, self._check_at = now, now + CHECK_AFTER_S[0]

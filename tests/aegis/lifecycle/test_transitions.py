@@ -6,7 +6,7 @@ import pytest
 
 from aegis.lifecycle import events as ev
 from aegis.lifecycle.machine import LifeCycle
-from aegis.lifecycle.states import Evidence, Need, State
+from aegis.lifecycle.states import Evidence, Need, State, Verdict
 from tests.aegis.lifecycle.playing import (
     BLINK,
     BYTES,
@@ -27,7 +27,6 @@ S = State
 def test_without_a_process_an_agent_is_exited() -> None:
     cycle = LifeCycle()
     assert (cycle.verdict.state, cycle.verdict.source) == (S.EXITED, Evidence.EXIT)
-    assert cycle.verdict.outcome is None
     assert cycle.handle(TEXT, 1.0) == []
 
 
@@ -183,16 +182,6 @@ def test_bytes_of_unknown_effect_are_output() -> None:
     assert player.at(14.0).state is S.NEEDS_INPUT
 
 
-ENDS: list[tuple[int | None, str]] = [
-    (0, "completed"),
-    (1, "errored"),
-    (143, "errored"),
-    (-9, "errored"),
-    (None, "errored"),
-]
-
-
-@pytest.mark.parametrize(("code", "outcome"), ENDS)
 @pytest.mark.parametrize(
     "before",
     [
@@ -203,36 +192,24 @@ ENDS: list[tuple[int | None, str]] = [
         [hook("Stop"), LINE_READ, title("✋ Action Required")],
     ],
 )
-def test_a_process_that_ended_is_exited_when_its_output_is_read(
-    before: list[ev.Event], code: int | None, outcome: str
-) -> None:
+def test_a_process_that_ended_is_exited_at_once(before: list[ev.Event]) -> None:
     player = Player()
     player.at(1.0, *before)
-    earlier = player.verdict
-    assert player.at(2.0, ev.ProcessExited(code)) is earlier
-    assert player.at(200.0, TEXT, keys(b"y")) is earlier  # no timer judges a dead process
-    verdict = player.at(201.0, ev.Drained())
-    assert (verdict.state, verdict.source, verdict.since) == (S.EXITED, Evidence.EXIT, 201.0)
-    assert (verdict.exit_code, verdict.outcome, verdict.need) == (code, outcome, None)
-
-
-def test_a_closed_terminal_is_no_exit_before_the_process_has_ended() -> None:
-    player = Player()
-    assert player.at(1.0, TEXT, ev.Drained()).state is S.RUNNING
-    assert player.at(6.0).state is S.NEEDS_INPUT
-    assert player.at(7.0, ev.ProcessExited(0)).state is S.EXITED
+    exited = player.at(2.0, ev.ProcessExited())
+    assert exited == Verdict(state=S.EXITED, since=2.0, source=Evidence.EXIT)
+    assert player.at(200.0, TEXT, keys(b"y")) is exited  # no timer judges a dead process
 
 
 def test_exited_is_final_until_a_restart() -> None:
     player = Player()
-    exited = player.at(1.0, ev.ProcessExited(3), ev.Drained())
+    exited = player.at(1.0, ev.ProcessExited())
     for event in (
         TEXT,
         keys(b"y"),
         report("state=working"),
         hook("Stop"),
         ev.TimerExpired(),
-        ev.ProcessExited(0),
+        ev.ProcessExited(),
     ):
         assert player.at(player.now + 100, event) is exited
 
@@ -241,10 +218,10 @@ def test_a_restart_drops_all_evidence() -> None:
     player = Player()
     player.at(1.0, report("state=blocked:app=old:title=b2xk:progress=3"), title("⠋ old"))
     player.at(1.5, report("state=working:id=a"), hook("PermissionRequest"), LINE_READ)
-    player.at(2.0, keys(b"y"), ev.ProcessExited(0), ev.Drained())
+    player.at(2.0, keys(b"y"), ev.ProcessExited())
     verdict = player.at(9.0, ev.ProcessStarted())
     assert (verdict.state, verdict.since, verdict.source) == (S.STARTING, 9.0, Evidence.START)
-    assert (verdict.app, verdict.title, verdict.progress, verdict.need) == ("", "", None, None)
+    assert (verdict.title, verdict.progress, verdict.need) == ("", None, None)
     assert player.cycle.records.children == {}
     assert player.at(13.9).state is S.STARTING
     assert player.at(14.0).state is S.NEEDS_INPUT

