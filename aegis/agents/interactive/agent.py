@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 import trio
 
-from actors import Actor, ActorError, Reply, describe
+from actors import Actor, ActorError, Reply, Request, System, describe
 from actors.errors import root_cause
 from aegis.agents import faults
 from aegis.agents.interactive import standing as st
@@ -29,7 +30,6 @@ from aegis.agents.interactive.hooks import (
     write_settings,
 )
 from aegis.agents.interactive.terminal import FAILURES, ProgramTerminal
-from aegis.agents.interactive.unread import UnreadCount
 from aegis.agents.sessions.settings import ChangeSettings, ResumeAgent
 from aegis.agents.sessions.status import AskedChanged, SessionClosed, SessionIdentity
 from aegis.agents.sessions.waits import AgentWaits
@@ -41,7 +41,8 @@ from aegis.limits import in_thread_or_here
 from aegis.names import shorten
 from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
-from aegis.protocol.feeds import FollowSession
+from aegis.protocol.feeds import FollowInbox, FollowSession, InboxPlace
+from aegis.protocol.inboxes import MessageList, ReadInbox
 from aegis.protocol.terminals import CommandRecord
 
 log = structlog.get_logger("aegis.agents")
@@ -63,6 +64,12 @@ TRIES = 20
 
 MISSING_S = 5.0
 """Seconds in which a shell reports that there is no program of a name."""
+
+MAX_COUNTED = 100
+"""More unread messages are counted as so many."""
+
+LOOK_S = 1.0
+COUNT_AGAIN_S = 1.0
 
 NOT_FOUND = (126, 127)
 """The exit codes by which a shell reports a program that it cannot start."""
@@ -466,3 +473,50 @@ def _program(now: st.AgentStanding, cmd: str) -> api.AgentProgram:
         progress=None if verdict is None else verdict.progress,
         title="" if verdict is None else verdict.title,
     )
+
+
+T = TypeVar("T")
+
+
+class UnreadCount:
+    """The number of unread messages of ``address``; ``on_change`` is called when it has changed.
+
+    They are kept and announced, never typed into the terminal: the program reads them with a tool.
+    """
+
+    def __init__(self, system: System, address: str, on_change: Callable[[], None]) -> None:
+        self._system = system
+        self._address = address
+        self._on_change = on_change
+        self.count = 0
+
+    async def follow(self) -> None:
+        """Count after each message that arrives, until cancelled."""
+        place: InboxPlace | None = None
+        while True:
+            try:
+                await self._count()  # after each turn of the loop: a message may have come before
+                news = await self._ask(FollowInbox(handle=self._address, place=place, limit=1))
+            except FAILURES:  # the inbox is being restarted
+                await trio.sleep(COUNT_AGAIN_S)
+            else:
+                place = news.place
+
+    async def look(self) -> None:
+        """Count now: reading messages is no event. An inbox that does not answer is left out."""
+        with trio.move_on_after(LOOK_S), contextlib.suppress(*FAILURES):
+            await self._count()
+
+    async def _count(self) -> None:
+        read = ReadInbox(from_handle=self._address, limit=MAX_COUNTED)
+        found: MessageList = await self._ask(read)
+        if len(found.messages) != self.count:
+            self.count = len(found.messages)
+            self._on_change()
+
+    async def _ask(self, request: Request[T]) -> T:
+        inboxes = self._system.registry.find("service", "inboxes")
+        if inboxes is None:
+            raise Unavailable("the daemon is starting or stopping")
+        reply: T = await inboxes.send_request(request).wait()
+        return reply
