@@ -21,8 +21,9 @@ from aegis.agents.interactive.standing import (
     ReportState,
     VerdictReported,
     WakePeople,
+    need_text,
+    wake_body,
 )
-from aegis.agents.interactive.wording import need_text, wake_body
 from aegis.lifecycle.states import Evidence, Need, State, Verdict
 
 ASKS = Need(kind="permission", text="Bash: make", tool="Bash", tool_input='{"command": "make"}')
