@@ -19,7 +19,7 @@ import trio
 
 from actors.codec import structure, unstructure
 from actors.errors import CodecError
-from aegis.agents.drivers.terminals.stored import StoredOutput
+from aegis.agents.drivers.terminals.run import StoredOutput
 from aegis.hidden_urls import hide_session_urls
 from aegis.journal.disk import Disk, make_directory, read_file, replace_file, storage_error
 from aegis.journal.flusher import Flusher

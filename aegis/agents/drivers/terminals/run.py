@@ -1,9 +1,9 @@
-"""``CommandToRun``: the command that ``terminal/create`` asks for, checked. Pure."""
+"""``CommandToRun``, which ``terminal/create`` asks for, and ``StoredOutput``, what is left. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -120,3 +120,29 @@ def _limit(value: object) -> int | None:
     if type(value) is not int or value < 0:
         raise InvalidRequest(f"{METHOD}: outputByteLimit must be a whole number from 0")
     return value
+
+
+@attrs.frozen(kw_only=True)
+class StoredOutput:
+    """The whole output of a released command; its first ``begin`` bytes were dropped."""
+
+    command: str
+    output: str
+    begin: int
+    exit_code: int | None
+    signal: str | None
+
+    def since(self, cursor: int) -> tuple[int, str]:
+        """Return the text from the byte ``cursor`` on, and the offset of its begin."""
+        data = self.output.encode()
+        skipped = min(max(0, cursor - self.begin), len(data))
+        left = data[skipped:].decode(errors="ignore")  # ignores half of a character
+        return self.begin + len(data) - len(left.encode()), left
+
+
+class OutputStore(Protocol):
+    """Keeps the output of released commands of one session."""
+
+    async def keep(self, id_: str, output: StoredOutput) -> None:
+        """Store the output of the command ``id_``, or log why that is impossible."""
+        ...

@@ -17,8 +17,13 @@ import trio
 from actors import ActorError, ChildSpec, Ref, Reply, Restart, System
 from actors.errors import root_cause
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
-from aegis.agents.drivers.terminals.run import METHOD, CommandToRun, read_run
-from aegis.agents.drivers.terminals.stored import OutputStore, StoredOutput
+from aegis.agents.drivers.terminals.run import (
+    METHOD,
+    CommandToRun,
+    OutputStore,
+    StoredOutput,
+    read_run,
+)
 from aegis.agents.drivers.terminals.terminal import (
     AskTerminal,
     CommandTerminal,

@@ -9,7 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.agents.drivers.terminals.stored import StoredOutput
+from aegis.agents.drivers.terminals.run import StoredOutput
 from aegis.agents.sessions import command_outputs as module
 from aegis.agents.sessions.command_outputs import DIRECTORY, CommandOutputs
 from aegis.journal.flusher import Flusher

@@ -29,10 +29,10 @@ from aegis.agents.drivers.terminals.rules import (
     QuestionAsked,
     RefuseQuestion,
     ShowOutput,
+    Tail,
     TerminalRules,
     Withdrawn,
 )
-from aegis.agents.drivers.terminals.tail import Tail
 from aegis.agents.drivers.terminals.terminal import status_of
 
 DONE = ExitStatus(exit_code=0)
