@@ -1,4 +1,4 @@
-"""``CommandToRun``, which ``terminal/create`` asks for, and ``StoredOutput``, what is left. Pure."""
+"""The command that ``terminal/create`` asks for, checked, and its stored output. Pure."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ import trio
 
 from actors import Actor, Reply
 from actors.messages import Request
-from aegis.agents.drivers.terminals.followers import OutputFollowers
 from aegis.agents.drivers.terminals.rules import (
     KILLED,
     Alarm,
@@ -38,11 +37,12 @@ from aegis.agents.drivers.terminals.rules import (
     TerminalRules,
     Withdrawn,
 )
-from aegis.errors import Unavailable
+from aegis.errors import Busy, Unavailable
+from aegis.hidden_urls import hide_session_urls
 from aegis.processes.guarded.guarded_process import GuardedProcess, Launch, start_guarded
 from aegis.processes.process_host import ErrorTerminal
 from aegis.processes.process_scan import ProcessScan
-from aegis.protocol.feeds import FollowAgentCommand
+from aegis.protocol.feeds import AgentCommandNews, FollowAgentCommand
 
 ROWS, COLS = 30, 120
 
@@ -94,6 +94,61 @@ def status_of(code: int | None) -> ExitStatus:
         return ExitStatus(signal=signal.Signals(-code).name)
     except ValueError:
         return ExitStatus(signal=f"SIG{-code}")
+
+
+MAX_FOLLOWERS = 16
+
+MAX_NEWS_BYTES = 64 * 1024
+MAX_LINE_CHARS = 4096
+"""Limits of one answer: its text, and the line that is not finished."""
+
+
+class OutputFollowers:
+    """The followers of the command of ``rules``; call ``notify`` after each change of these."""
+
+    def __init__(self, rules: TerminalRules) -> None:
+        self._rules = rules
+        self._waiting: list[tuple[FollowAgentCommand, Reply[AgentCommandNews]]] = []
+
+    def take(self, request: FollowAgentCommand, reply: Reply[AgentCommandNews]) -> None:
+        """Answer once there is something new. Raises ``Busy``."""
+        self._waiting = [each for each in self._waiting if not each[1].is_settled]
+        if len(self._waiting) >= MAX_FOLLOWERS:
+            raise Busy(f"{MAX_FOLLOWERS} clients follow command {request.command!r} already")
+        self._waiting.append((request, reply))
+        self.notify()
+
+    def notify(self) -> None:
+        """Answer the requests that have something new."""
+        waiting, self._waiting = self._waiting, []
+        for request, reply in waiting:
+            news = self._news(request.cursor)
+            if request.seen is not None and is_seen(news, request):
+                self._waiting.append((request, reply))
+            else:
+                reply.send(news)
+
+    def _news(self, cursor: int) -> AgentCommandNews:
+        begin, text = self._rules.since(cursor, MAX_NEWS_BYTES)
+        status = self._rules.status
+        return AgentCommandNews(
+            begin=begin,
+            cursor=begin + len(text.encode()),
+            text=hide_session_urls(text),
+            line=hide_session_urls(self._rules.line[-MAX_LINE_CHARS:]),
+            has_ended=status is not None,
+            exit_code=None if status is None else status.exit_code,
+            signal=None if status is None else status.signal,
+        )
+
+
+def is_seen(news: AgentCommandNews, request: FollowAgentCommand) -> bool:
+    """Return whether a reader has all of this already."""
+    return (
+        news.cursor == request.cursor
+        and request.seen is not None
+        and (news.line, news.has_ended) == (request.seen.line, request.seen.has_ended)
+    )
 
 
 Order = AskTerminal | LookAtTerminal | FollowAgentCommand | AlarmDue

@@ -12,9 +12,9 @@ import pytest
 import trio
 import trio.testing
 
-from aegis.agents.drivers.terminals.followers import MAX_FOLLOWERS
 from aegis.agents.drivers.terminals.rules import KILL_S, MAX_LIMIT, MAX_WAITS, TerminalRules
 from aegis.agents.drivers.terminals.service import MAX_TERMINALS
+from aegis.agents.drivers.terminals.terminal import MAX_FOLLOWERS
 from aegis.errors import Busy, InvalidRequest, NotFound, Unavailable
 from aegis.processes.process_table import COOKIE_VARIABLE
 from aegis.protocol.feeds import AgentCommandNews, FollowAgentCommand
