@@ -2,6 +2,5 @@
 
 Owns: profiles with the defaults of their provider (``profile``), the start of their agents
 (``families``), the rights of a session's calls (``rights``), the limits of all sessions
-(``limits``), the answers that a profile gives to requests (``policy``), and the options of an ACP
-agent (``acp_options``). All pure.
+(``limits``), and the answers that a profile gives to requests (``policy``). All pure.
 """

@@ -6,7 +6,7 @@ import pytest
 
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import Permission
-from aegis.agents.profiles.acp_options import acp_options_of
+from aegis.agents.profiles.families import acp_options_of
 from aegis.agents.profiles.profile import profile_of
 from aegis.configuration.agents import AgentSection
 
