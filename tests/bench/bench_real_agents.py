@@ -21,7 +21,7 @@ import pytest
 import trio
 
 import aegis
-from aegis.agents.drivers.claude.launch import launch, mcp_servers
+from aegis.agents.drivers.claude.launch import added_variables, launch, mcp_servers
 from aegis.agents.drivers.harness import Beginning
 from aegis.client.client import Client
 from tests.agents_real.clis import CLIS
@@ -43,14 +43,14 @@ Start = tuple[float, float]
 async def bare_start(team: Team, mcp_url: str | None) -> Start:
     """Start the program, and take its time."""
     beginning = Beginning(cwd=str(team.daemon.root), mcp_url=mcp_url or "", primer="")
-    start = launch(beginning, command=CLAUDE.command())
+    added = added_variables(beginning)
     begin = time.perf_counter()
     process = await trio.lowlevel.open_process(
-        team.namespace.command(*start.argv),
+        team.namespace.command(*launch(beginning, command=CLAUDE.command())),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=beginning.cwd,
-        env={**CLAUDE.environment(team.daemon.home, team.model.url), **start.added},
+        env={**CLAUDE.environment(team.daemon.home, team.model.url), **added},
     )
     bare = Bare(process)
     servers = mcp_servers(beginning) if mcp_url else {}

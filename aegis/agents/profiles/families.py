@@ -63,26 +63,25 @@ def start_of(
 
 
 def _claude(profile: Profile, beginning: Beginning, directory: Path) -> AgentStart:
-    from aegis.agents.drivers.claude.launch import AWAIT, config_text, launch
+    from aegis.agents.drivers.claude.launch import AWAIT, added_variables, config_text, launch
     from aegis.agents.drivers.claude.machine import Claude
 
-    how = partial(
+    argv = partial(
         launch,
         beginning,
         command=profile.command,
         budget_usd=profile.budget_usd,
         project_settings=profile.project_settings,
     )
-    newer, file = how(), directory / "mcp.json"
-    older = how(config_file=str(file))
+    added, file = added_variables(beginning), directory / "mcp.json"
     return AgentStart(
-        argv=newer.argv,
+        argv=argv(),
         make_harness=Claude,
-        added=newer.added,
+        added=added,
         older=AgentStart(
-            argv=older.argv,
+            argv=argv(config_file=str(file)),
             make_harness=partial(Claude, server_in_file=True),
-            added=older.added,
+            added=added,
             secret_file=SecretFile(path=file, text=config_text(beginning)),
         ),
         refusal=f"unknown option '{AWAIT}'",

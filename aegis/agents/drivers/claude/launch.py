@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from aegis.agents.drivers.harness import Beginning, Frame, Permission
 
 SERVER = "aegis"
@@ -37,19 +35,13 @@ SET: Mapping[str, str] = {
     "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
     # Files can be set back only to turns of a process that had it from its start.
     "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1",
+    # Our tools are offered directly, not found by a search.
+    "ENABLE_TOOL_SEARCH": "false",
 }
 """Variables of every process."""
 
 READ_MEMORY: Mapping[str, str] = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
 """With this variable, the memory and the rules of an added directory are read."""
-
-
-@attrs.frozen(kw_only=True)
-class ClaudeLaunch:
-    """How to start a process, with the variables ``added`` to the environment."""
-
-    argv: tuple[str, ...]
-    added: Mapping[str, str]
 
 
 def launch(
@@ -58,36 +50,35 @@ def launch(
     command: Sequence[str] = ("claude",),
     config_file: str | None = None,
     project_settings: bool = False,
-    tool_search: bool = False,
     budget_usd: float | None = None,
-) -> ClaudeLaunch:
-    """Return how to start the process; no argument holds a secret.
+) -> tuple[str, ...]:
+    """Return the command of the process; no argument holds a secret.
 
     ``config_file`` is for a program without ``--await-initialize``: the path of a file of mode 0600
     with the text of ``config_text``, to be deleted once the machine returned ``AgentReady`` or
     ``AgentFailed``. ``project_settings``: the settings that the working directory brings are used;
     they can run programs (hooks, MCP servers) and allow tools, and without a terminal the program
-    trusts every directory. ``tool_search``: our tools are found by the program's own search, not
-    offered directly. ``budget_usd`` is the rest of the session's budget.
+    trusts every directory. ``budget_usd`` is the rest of the session's budget.
     """
-    search = {} if tool_search else {"ENABLE_TOOL_SEARCH": "false"}
-    memory = READ_MEMORY if beginning.reads_project else {}
-    return ClaudeLaunch(
-        argv=(
-            *command,
-            *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
-            *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
-            f"--settings={SETTINGS}",
-            *_sources(beginning, project_settings=project_settings),
-            *_configuration(beginning, config_file),
-            # One word each: a value with a leading dash would be taken for a flag.
-            *_conversation(beginning),
-            *_option("--model", beginning.model),
-            *_option("--effort", beginning.effort),
-            *_option("--max-budget-usd", None if budget_usd is None else f"{budget_usd:.4f}"),
-        ),
-        added={**SET, **search, **memory, "PWD": beginning.cwd},
+    return (
+        *command,
+        *("--output-format", "stream-json", "--input-format", "stream-json", "--verbose"),
+        *("--permission-mode", MODES[beginning.permission], "--permission-prompt-tool=stdio"),
+        f"--settings={SETTINGS}",
+        *_sources(beginning, project_settings=project_settings),
+        *_configuration(beginning, config_file),
+        # One word each: a value with a leading dash would be taken for a flag.
+        *_conversation(beginning),
+        *_option("--model", beginning.model),
+        *_option("--effort", beginning.effort),
+        *_option("--max-budget-usd", None if budget_usd is None else f"{budget_usd:.4f}"),
     )
+
+
+def added_variables(beginning: Beginning) -> dict[str, str]:
+    """Return the variables that are added to the environment of the process."""
+    memory = READ_MEMORY if beginning.reads_project else {}
+    return {**SET, **memory, "PWD": beginning.cwd}
 
 
 def tui(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aegis.agents.drivers.claude.launch import MODES, config_text, launch
+from aegis.agents.drivers.claude.launch import MODES, added_variables, config_text, launch
 from aegis.agents.drivers.claude.machine import Claude
 from aegis.agents.drivers.harness import AgentFailed, AgentReady, Emit
 from aegis.protocol.agent_events import RequestWithdrawn, SystemInit
@@ -35,7 +35,7 @@ NO_CONVERSATION = {
 
 
 def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
-    argv = launch(begins()).argv
+    argv = launch(begins())
     assert argv == (
         "claude",
         "--output-format",
@@ -53,8 +53,8 @@ def test_the_command_line_asks_for_stream_json_and_awaits_initialize() -> None:
 
 
 def test_the_settings_of_the_directory_are_used_only_if_that_is_given() -> None:
-    plain = launch(begins()).argv
-    argv = launch(begins(), project_settings=True).argv
+    plain = launch(begins())
+    argv = launch(begins(), project_settings=True)
     assert [each for each in plain if each not in argv] == ["--setting-sources=user"]
 
 
@@ -70,12 +70,12 @@ def test_the_settings_of_the_directory_are_used_only_if_that_is_given() -> None:
     ],
 )
 def test_each_option_is_one_word(fields: dict[str, Any], arguments: list[str]) -> None:
-    plain = launch(begins()).argv
-    assert list(launch(begins(**fields)).argv) == [*plain, *arguments]
+    plain = launch(begins())
+    assert list(launch(begins(**fields))) == [*plain, *arguments]
 
 
 def test_the_budget_and_the_providers_command_are_part_of_it() -> None:
-    argv = launch(begins(), command=("npx", "claude"), budget_usd=1.5).argv
+    argv = launch(begins(), command=("npx", "claude"), budget_usd=1.5)
     assert argv[:2] == ("npx", "claude")
     assert argv[-1] == "--max-budget-usd=1.5000"
 
@@ -88,22 +88,22 @@ def test_no_permission_uses_a_mode_in_which_the_program_approves() -> None:
 
 @pytest.mark.parametrize("config_file", [None, "/run/mcp.json"])
 def test_the_url_is_in_no_argument_and_no_variable(config_file: str | None) -> None:
-    start = launch(begins(primer="you are pm", model="opus"), config_file=config_file)
-    assert URL not in repr(start)
+    start = begins(primer="you are pm", model="opus")
+    assert URL not in repr(launch(start, config_file=config_file))
+    assert URL not in repr(added_variables(start))
 
 
 def test_a_program_that_awaits_nothing_gets_a_file_and_the_primer_as_an_argument() -> None:
-    start = launch(begins(primer="-you are pm"), config_file="/run/mcp.json")
-    assert "--await-initialize" not in start.argv
-    assert "--mcp-config=/run/mcp.json" in start.argv
-    assert "--append-system-prompt=-you are pm" in start.argv
+    argv = launch(begins(primer="-you are pm"), config_file="/run/mcp.json")
+    assert "--await-initialize" not in argv
+    assert "--mcp-config=/run/mcp.json" in argv
+    assert "--append-system-prompt=-you are pm" in argv
     servers = {"aegis": {"type": "http", "url": URL}}
     assert json.loads(config_text(begins())) == {"mcpServers": servers}
 
 
 def test_the_environment_reports_states() -> None:
-    start = launch(begins())
-    assert start.added == {
+    assert added_variables(begins()) == {
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         "CLAUDE_CODE_ENTRYPOINT": "aegis",
         "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
@@ -111,7 +111,6 @@ def test_the_environment_reports_states() -> None:
         "ENABLE_TOOL_SEARCH": "false",
         "PWD": "/home/u/w",
     }
-    assert "ENABLE_TOOL_SEARCH" not in launch(begins(), tool_search=True).added
 
 
 def test_the_server_and_the_primer_travel_in_the_first_frame() -> None:
@@ -133,9 +132,9 @@ def test_the_servers_of_its_user_travel_with_ours_which_replaces_one_of_its_name
 
 
 def test_the_memory_of_its_directory_is_read_on_demand() -> None:
-    start = launch(begins(reads_project=True))
-    assert "--add-dir=/home/u/w" in start.argv
-    assert start.added["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] == "1"
+    reading = begins(reads_project=True)
+    assert "--add-dir=/home/u/w" in launch(reading)
+    assert added_variables(reading)["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] == "1"
 
 
 def test_a_server_in_a_file_is_not_sent_again() -> None:
