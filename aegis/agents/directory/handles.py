@@ -62,27 +62,18 @@ def new_handle(taken: Container[str], choose: Choose) -> str:
     return f"{_pair(first)}-{number}"
 
 
-def refuse_handle(handle: str, taken: Container[str]) -> str | None:
-    """Return why a session cannot have this handle, in one sentence; None if it can."""
-    shown = repr(shorten(handle))
-    if not is_name(handle):
-        return f"handle {shown} is not a name: use {NAME_RULE}"
-    key = name_key(handle)
-    if key in RESERVED_HANDLES:
-        return f"handle {shown} is reserved: choose another one"
-    if handle in taken:
-        return f"handle {shown} is or was used, and no handle is given twice: choose another one"
-    return None
-
-
 def check_handle(tool: str, wanted: str, taken: Container[str]) -> str:
     """Return the handle ``wanted``. Raises ``AlreadyExists``, ``InvalidRequest``."""
-    refusal = refuse_handle(wanted, taken)
-    if refusal is None:
-        return wanted
-    is_taken = is_name(wanted) and name_key(wanted) not in RESERVED_HANDLES
-    form = AlreadyExists if is_taken else InvalidRequest
-    raise form(f"{tool}: {refusal}")
+    handle = f"{tool}: handle {shorten(wanted)!r}"
+    if not is_name(wanted):
+        raise InvalidRequest(f"{handle} is not a name: use {NAME_RULE}")
+    if name_key(wanted) in RESERVED_HANDLES:
+        raise InvalidRequest(f"{handle} is reserved: choose another one")
+    if wanted in taken:
+        raise AlreadyExists(
+            f"{handle} is or was used, and no handle is given twice: choose another one"
+        )
+    return wanted
 
 
 def _pair(number: int) -> str:

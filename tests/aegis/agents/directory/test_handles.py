@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -13,9 +14,10 @@ from aegis.agents.directory.handles import (
     ADJECTIVES,
     SURNAMES,
     TRIES,
+    check_handle,
     new_handle,
-    refuse_handle,
 )
+from aegis.errors import AlreadyExists, InvalidRequest
 from aegis.protocol.naming import NAME_RULE
 
 
@@ -42,7 +44,7 @@ def test_there_are_at_least_64_distinct_words_of_each_sort() -> None:
 def test_a_generated_handle_is_accepted_as_a_chosen_one(seed: int) -> None:
     handle = new_handle((), random.Random(seed).randrange)
     assert handle in PAIRS
-    assert refuse_handle(handle, ()) is None
+    assert check_handle("aegis_spawn", handle, ()) == handle
 
 
 @given(st.sets(st.sampled_from(PAIRS), max_size=50), st.integers())
@@ -82,21 +84,25 @@ def test_chance_is_asked_a_bounded_number_of_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handle", "taken", "refusal"),
+    ("handle", "refusal"),
     [
-        ("builder", [], None),
-        ("builder", ["builder-2"], None),
-        ("Builder", ["bUILDER"], "handle 'Builder' is or was used, and no handle is given twice"),
-        ("all", [], "handle 'all' is reserved"),
-        ("Human", [], "handle 'Human' is reserved"),
-        ("", [], f"handle '' is not a name: use {NAME_RULE}"),
-        ("a b", [], f"handle 'a b' is not a name: use {NAME_RULE}"),
-        ("../x", [], "handle '../x' is not a name"),
-        ("x" * 65, [], "is not a name"),
-        ("ann\n", [], r"handle 'ann\n' is not a name"),
-        ("bu\u0456lder", [], "is not a name"),
+        ("all", "handle 'all' is reserved"),
+        ("Human", "handle 'Human' is reserved"),
+        ("", f"handle '' is not a name: use {NAME_RULE}"),
+        ("a b", f"handle 'a b' is not a name: use {NAME_RULE}"),
+        ("../x", "handle '../x' is not a name"),
+        ("x" * 65, "is not a name"),
+        ("ann\n", r"handle 'ann\n' is not a name"),
+        ("bu\u0456lder", "is not a name"),
     ],
 )
-def test_a_chosen_handle_is_checked(handle: str, taken: list[str], refusal: str | None) -> None:
-    found = refuse_handle(handle, Upper(taken))
-    assert found == refusal or (refusal is not None and found is not None and refusal in found)
+def test_a_chosen_handle_that_is_no_free_name_is_refused(handle: str, refusal: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(refusal)) as found:
+        check_handle("aegis_spawn", handle, Upper([handle]))
+    assert str(found.value).startswith("aegis_spawn: handle ")
+
+
+def test_a_chosen_handle_was_used_by_no_session_in_any_case() -> None:
+    assert check_handle("aegis_rename", "builder", Upper(["builder-2"])) == "builder"
+    with pytest.raises(AlreadyExists, match="aegis_rename: handle 'Builder' is or was used"):
+        check_handle("aegis_rename", "Builder", Upper(["bUILDER"]))
