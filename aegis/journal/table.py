@@ -224,8 +224,8 @@ class Table(Generic[R]):
         flusher: Flusher,
         context: Context,
         *,
-        changed: Then,
-        lost: Then,
+        changed: Then = lambda: None,
+        lost: Then = lambda: None,
         upgrade: Upgrade | None = None,
     ) -> None:
         self._path, self._row, self._flusher = path, row, flusher

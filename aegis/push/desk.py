@@ -134,12 +134,7 @@ class PushDesk(Actor[PushMessage]):
         """Register the service, and start sending if there are subscriptions."""
         self._services = Services(self.context.system)
         self._table: Table[PushRow] = Table(
-            self._path,
-            PushRow,
-            self._flusher,
-            self.context,
-            changed=lambda: None,
-            lost=self._stir,
+            self._path, PushRow, self._flusher, self.context, lost=self._stir
         )
         self.context.register("service", "push")
         self.context.start_soon(self._live)

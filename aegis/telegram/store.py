@@ -63,15 +63,7 @@ class ChatStore:
         self.next_update = 0
         """The lowest id of an update that is not accepted."""
         self._path, self._flusher = path, flusher
-        self._table: Table[ChatRow] = Table(
-            path,
-            ChatRow,
-            flusher,
-            context,
-            changed=lambda: None,
-            lost=lambda: None,
-            upgrade=lines_of_today,
-        )
+        self._table: Table[ChatRow] = Table(path, ChatRow, flusher, context, upgrade=lines_of_today)
         self._used = 0
         self._done: set[int] = set()
 

@@ -49,9 +49,7 @@ class CardIndex(Actor[WriteCard]):
         self._flusher = flusher
 
     async def setup(self) -> None:
-        self._table: Table[Card] = Table(
-            PATH, Card, self._flusher, self.context, changed=lambda: None, lost=lambda: None
-        )
+        self._table: Table[Card] = Table(PATH, Card, self._flusher, self.context)
         await self._table.open()
 
     async def teardown(self) -> None:

@@ -94,7 +94,6 @@ class RosterTable:
             RosterRow,
             flusher,
             context,
-            changed=lambda: None,
             lost=self._look,
             upgrade=LinesBeforeTables(root, earlier),
         )

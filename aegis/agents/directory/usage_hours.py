@@ -119,12 +119,7 @@ class UsageHours:
         self._reported: dict[str, AgentInfo] = {}
         self._has_reports = trio.Event()
         self._table: Table[UsageHour] = Table(
-            directory / NAME,
-            UsageHour,
-            flusher,
-            context,
-            changed=lambda: None,
-            lost=self._derive,
+            directory / NAME, UsageHour, flusher, context, lost=self._derive
         )
 
     def close(self) -> None:
