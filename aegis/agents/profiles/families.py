@@ -128,20 +128,18 @@ def acp_options_of(
         asking_modes=profile.asking_modes,
         auth=methods[0] if methods else "",
         uses_only_login=not provider.login_command,
-        session_options=provider.session_options,
-        reports_cost=provider.reports_cost,
-        waits_for_mcp=provider.waits_for_mcp,
-        reads_files=provider.reads_files,
         meta=_claude_options(profile, config_file, directories) if takes_file else {},
         server_in_file=takes_file,
         cwd_end="" if profile.project_settings or not provider.trusts_its_directory else UNTRUSTED,
-        own_title=provider.own_title,
-        plan_mode=provider.plan_mode,
-        plan_option=provider.plan_option,
-        edits_by_mode=provider.edits_by_mode,
-        mode_mark=provider.mode_mark,
-        mentions=provider.mentions,
+        **{name: getattr(provider, name) for name in _OF_PROVIDER},
     )
+
+
+_OF_PROVIDER = (
+    *("session_options", "reports_cost", "waits_for_mcp", "reads_files", "own_title", "mentions"),
+    *("plan_mode", "plan_option", "edits_by_mode", "mode_mark"),
+)
+"""The facts of a provider that the machine of ACP needs."""
 
 
 UNTRUSTED = "/."

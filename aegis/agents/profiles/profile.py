@@ -64,22 +64,18 @@ def profile_of(name: str, section: AgentSection) -> Profile:
         command=section.command or provider.start,
         asking_modes=own_mode or provider.asking_modes,
         environment={**provider.preset, **section.env, **provider.environment, **project},
-        permission=section.permission,
-        model=section.model,
-        effort=section.effort,
-        thinking=section.thinking,
         prompt=section.prompt or "",
-        budget_usd=section.budget_usd,
-        max_runtime_s=section.max_runtime_s,
-        answer_within_s=section.answer_within_s,
-        may_spawn=section.may_spawn,
-        accepts_from=section.accepts_from,
-        tools=section.tools,
         call_limit_s=limit,
-        answers_requests=section.answers_requests,
-        project_settings=section.project_settings,
-        worktree=section.worktree,
+        **{name: getattr(section, name) for name in _AS_CONFIGURED},
     )
+
+
+_AS_CONFIGURED = (
+    *("permission", "model", "effort", "thinking", "budget_usd", "max_runtime_s"),
+    *("answer_within_s", "may_spawn", "accepts_from", "tools", "answers_requests"),
+    *("project_settings", "worktree"),
+)
+"""The fields of a profile that are those of its section."""
 
 
 def without_project(profile: Profile) -> Profile:
