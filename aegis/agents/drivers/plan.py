@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import attrs
 
@@ -45,12 +44,8 @@ class SecretFile:
         self.path.unlink(missing_ok=True)
 
 
-class MakeHarness(Protocol):
-    """The factory of the machine of one protocol."""
-
-    def __call__(self, beginning: Beginning) -> Harness:
-        """Return the machine for one process."""
-        ...
+MakeHarness = Callable[[Beginning], Harness]
+"""Returns the machine of one protocol, for one process."""
 
 
 @attrs.frozen(kw_only=True)

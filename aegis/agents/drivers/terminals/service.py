@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import trio
 
 from actors import ActorError, ChildSpec, Ref, Reply, Restart, System
 from actors.errors import root_cause
+from aegis.agents.drivers.driver import Service
 from aegis.agents.drivers.terminals.rules import KILL_S, KILLED, Question
 from aegis.agents.drivers.terminals.run import (
     METHOD,
@@ -73,10 +74,6 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-Answering = Callable[[], Awaitable[Mapping[str, Any]]]
-"""Waits for the answer to a request of the agent. Raises ``AegisError``."""
-
-
 @attrs.frozen(kw_only=True)
 class TerminalPlan:
     """Where the commands of one agent process run, and with what.
@@ -116,7 +113,7 @@ class AgentTerminals:
         self._system = system
         self._emit = emit
 
-    def serve(self, method: str, params: Mapping[str, Any]) -> Answering:
+    def serve(self, method: str, params: Mapping[str, Any]) -> Service:
         """Begin a method; return the function that waits for its result.
 
         Questions reach a terminal in the order of these calls: a wait before a release is answered.
@@ -214,7 +211,7 @@ class AgentTerminals:
 
     # Questions.
 
-    def _ask(self, ref: Ref[Any], question: Question) -> Answering:
+    def _ask(self, ref: Ref[Any], question: Question) -> Service:
         """Ask a terminal; return the function that waits for its answer."""
         asked: Reply[dict[str, Any]] | ActorError
         try:
@@ -242,7 +239,7 @@ class AgentTerminals:
                 return KILLED.fields()
         return {}
 
-    def _release(self, id_: str, terminal: _Terminal) -> Answering:
+    def _release(self, id_: str, terminal: _Terminal) -> Service:
         assert terminal.ref is not None
         look: Reply[OutputLook] | None = None
         with suppress(ActorError):
@@ -251,7 +248,7 @@ class AgentTerminals:
         return partial(self._report_end, id_, terminal.run, look, released)
 
     async def _report_end(
-        self, id_: str, run: CommandToRun, looked: Reply[OutputLook] | None, released: Answering
+        self, id_: str, run: CommandToRun, looked: Reply[OutputLook] | None, released: Service
     ) -> Mapping[str, Any]:
         """Report the end of a terminal that is being released; then return the answer."""
         look = None
