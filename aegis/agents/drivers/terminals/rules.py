@@ -1,8 +1,8 @@
 """The rules of one terminal of an agent, from its command's start to its release. Pure.
 
-``handle(input, now)`` returns the outputs in order. Rules:
+Moments are in seconds of one clock. Rules:
 
-- Every question gets exactly one answer, unless it is withdrawn. ``output`` is answered at once.
+- Every question gets exactly one answer, unless it is given up. ``output`` is answered at once.
   ``wait`` is answered at the command's end, or at the release.
 - ``kill`` is answered once the command has ended, at most ``KILL_S`` later; the terminal stays.
 - ``release`` answers what is open, ends every process, and is answered after that, at most
@@ -16,11 +16,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import attrs
 
+from actors import Reply
+from aegis.errors import Unavailable
 from aegis.processes.text import TextCleaner
 
 KILL_S = 2.0
@@ -36,6 +37,9 @@ MAX_LIMIT = 1024 * 1024
 """The most bytes of output that a terminal keeps, also for a higher outputByteLimit."""
 
 Question = Literal["output", "wait", "kill", "release"]
+
+Answer = Reply[dict[str, Any]]
+"""The answer to a question: the fields of the protocol's result."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,95 +57,20 @@ class ExitStatus:
 KILLED = ExitStatus(signal="SIGKILL")
 
 
-# Inputs.
+class TerminalActions(Protocol):
+    """The actions of the actor of a terminal, which its rules call for."""
 
+    def end_processes(self, *, at_once: bool) -> None:
+        """End the command and its processes: with a TERM first, or at once, and then ``gone``."""
 
-@attrs.frozen
-class Printed:
-    """The command, or a process that it left behind, has printed these bytes."""
+    def set_alarm(self, after_s: float) -> None:
+        """Call ``due`` after this many seconds."""
 
-    data: bytes
+    def show_output(self) -> None:
+        """Show the output so far to people: it is new since the last time."""
 
-
-@attrs.frozen
-class ProgramEnded:
-    """The command has ended with this status; its output was reported before."""
-
-    status: ExitStatus
-
-
-@attrs.frozen
-class QuestionAsked:
-    """The agent asks; ``key`` is for the answer."""
-
-    key: int
-    question: Question
-
-
-@attrs.frozen
-class Withdrawn:
-    """The agent no longer waits for the answer with this key."""
-
-    key: int
-
-
-@attrs.frozen
-class ProcessesGone:
-    """The processes that ``EndProcesses(at_once=True)`` was to end are gone."""
-
-
-@attrs.frozen
-class AlarmDue:
-    """The time of an ``Alarm`` has come."""
-
-
-Input = Printed | ProgramEnded | QuestionAsked | Withdrawn | ProcessesGone | AlarmDue
-
-
-# Outputs.
-
-
-@attrs.frozen
-class AnswerQuestion:
-    """Answer the question with this key."""
-
-    key: int
-    result: dict[str, Any]
-
-
-@attrs.frozen
-class RefuseQuestion:
-    """Refuse the question with this key; ``reason`` is one sentence."""
-
-    key: int
-    reason: str
-
-
-@attrs.frozen
-class EndProcesses:
-    """End the command and its processes: with a TERM first, or ``at_once``."""
-
-    at_once: bool
-
-
-@attrs.frozen
-class Alarm:
-    """Handle ``AlarmDue`` after this many seconds."""
-
-    after_s: float
-
-
-@attrs.frozen
-class ShowOutput:
-    """Show the output so far to people: it is new since the last time."""
-
-
-@attrs.frozen
-class Finish:
-    """The terminal is released: nothing is asked any more."""
-
-
-Output = AnswerQuestion | RefuseQuestion | EndProcesses | Alarm | ShowOutput | Finish
+    def finish(self) -> None:
+        """Stop: the terminal is released, and nothing is asked any more."""
 
 
 _SLACK = 65_536
@@ -199,14 +128,15 @@ def _from_whole_character(data: bytes) -> bytes:
 
 
 class TerminalRules:
-    """The machine of one terminal that keeps ``limit`` bytes of output."""
+    """The rules of one terminal that keeps ``limit`` bytes of output."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, actions: TerminalActions) -> None:
         self._tail = Tail(MAX_LIMIT if limit is None else min(limit, MAX_LIMIT))
         self._cleaner = TextCleaner(self._tail.write)
-        self._waits: list[int] = []
-        self._kills: dict[int, float] = {}
-        self._release: tuple[int, float] | None = None
+        self._actions = actions
+        self._waits: list[Answer] = []
+        self._kills: list[tuple[Answer, float]] = []
+        self._release: tuple[Answer, float] | None = None
         self._is_stopping = self._is_finished = False
         self._show_after_s, self._show_at = SHOW_S, math.inf
         self.status: ExitStatus | None = None
@@ -230,100 +160,80 @@ class TerminalRules:
         """The last line, which is not finished: a program may still change it."""
         return self._cleaner.pending
 
-    def handle(self, step: Input, now: float) -> list[Output]:
-        """Take an input at the moment ``now``, in seconds; return the outputs."""
-        match step:
-            case Printed(data):
-                self._cleaner.feed(data)
-                return self._note_output(now)
-            case ProgramEnded(status):
-                return self._ended(status)
-            case QuestionAsked(key, question):
-                return self._asked(key, question, now)
-            case Withdrawn(key):
-                return self._withdrawn(key)
-            case ProcessesGone():
-                return self._finish()
-            case AlarmDue():
-                return self._due(now)
+    def printed(self, data: bytes, now: float) -> None:
+        """Take the output of the command, or of a process that it left behind."""
+        self._cleaner.feed(data)
+        if self.status is None and self._show_at == math.inf:
+            after_s, self._show_at = self._show_after_s, now + self._show_after_s
+            self._show_after_s = min(2 * after_s, MAX_SHOW_S)
+            self._actions.set_alarm(after_s)
 
-    def _note_output(self, now: float) -> list[Output]:
-        if self.status is not None or self._show_at < math.inf:
-            return []
-        after_s, self._show_at = self._show_after_s, now + self._show_after_s
-        self._show_after_s = min(2 * after_s, MAX_SHOW_S)
-        return [Alarm(after_s)]
-
-    def _asked(self, key: int, question: Question, now: float) -> list[Output]:
-        if self._release is not None:
-            return [RefuseQuestion(key, "the terminal was released")]
-        if question in ("wait", "kill") and len(self._waits) + len(self._kills) >= MAX_WAITS:
-            return [
-                RefuseQuestion(
-                    key, f"{MAX_WAITS} requests wait for the end of this terminal already"
-                )
-            ]
-        ask: dict[Question, Callable[[int, float], list[Output]]] = {
-            "output": self._output,
-            "wait": self._wait,
-            "kill": self._kill,
-            "release": self._released,
-        }
-        return ask[question](key, now)
-
-    def _output(self, key: int, _: float) -> list[Output]:
-        text, truncated = self.shown()
-        result: dict[str, Any] = {"output": text, "truncated": truncated}
+    def ended(self, status: ExitStatus) -> None:
+        """Take the end of the command, all of whose output was taken before."""
         if self.status is not None:
-            result["exitStatus"] = self.status.fields()
-        return [AnswerQuestion(key, result)]
-
-    def _wait(self, key: int, _: float) -> list[Output]:
-        if self.status is not None:
-            return [AnswerQuestion(key, self.status.fields())]
-        self._waits.append(key)
-        return []
-
-    def _withdrawn(self, key: int) -> list[Output]:
-        self._waits = [each for each in self._waits if each != key]
-        self._kills.pop(key, None)
-        return []
-
-    def _kill(self, key: int, now: float) -> list[Output]:
-        if self.status is not None:
-            return [AnswerQuestion(key, {})]
-        self._kills[key] = now + KILL_S
-        is_stopping, self._is_stopping = self._is_stopping, True
-        return [Alarm(KILL_S)] if is_stopping else [EndProcesses(at_once=False), Alarm(KILL_S)]
-
-    def _released(self, key: int, now: float) -> list[Output]:
-        self._release = key, now + RELEASE_S
-        answers = self._ended(KILLED)
-        return [*answers, EndProcesses(at_once=True), Alarm(RELEASE_S)]
-
-    def _ended(self, status: ExitStatus) -> list[Output]:
-        if self.status is not None:
-            return []
+            return
         self.status = status
         waits, self._waits = self._waits, []
-        kills, self._kills = self._kills, {}
-        waited: list[Output] = [AnswerQuestion(key, status.fields()) for key in waits]
-        return [*waited, *(AnswerQuestion(key, {}) for key in kills)]
+        kills, self._kills = self._kills, []
+        for reply in waits:
+            _answer(reply, status.fields())
+        for reply, _ in kills:
+            _answer(reply, {})
 
-    def _due(self, now: float) -> list[Output]:
-        late = [key for key, until in self._kills.items() if until <= now]
-        for key in late:
-            del self._kills[key]
-        answers: list[Output] = [AnswerQuestion(key, {}) for key in late]
+    def ask(self, question: Question, reply: Answer, now: float) -> None:
+        """Answer a question of the agent, at once or later."""
+        self._waits = [each for each in self._waits if not each.is_settled]
+        self._kills = [each for each in self._kills if not each[0].is_settled]
+        if self._release is not None:
+            reply.fail(Unavailable("the terminal was released"))
+        elif question == "output":
+            text, truncated = self.shown()
+            ended = {} if self.status is None else {"exitStatus": self.status.fields()}
+            reply.send({"output": text, "truncated": truncated, **ended})
+        elif question == "release":
+            self._release = reply, now + RELEASE_S
+            self.ended(KILLED)
+            self._actions.end_processes(at_once=True)
+            self._actions.set_alarm(RELEASE_S)
+        elif len(self._waits) + len(self._kills) >= MAX_WAITS:
+            reply.fail(
+                Unavailable(f"{MAX_WAITS} requests wait for the end of this terminal already")
+            )
+        elif self.status is not None:
+            reply.send(self.status.fields() if question == "wait" else {})
+        elif question == "wait":
+            self._waits.append(reply)
+        else:
+            self._kill(reply, now)
+
+    def _kill(self, reply: Answer, now: float) -> None:
+        self._kills.append((reply, now + KILL_S))
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._actions.end_processes(at_once=False)
+        self._actions.set_alarm(KILL_S)
+
+    def due(self, now: float) -> None:
+        """Do what is due: the time of an alarm has come."""
+        late = [reply for reply, until in self._kills if until <= now]
+        self._kills = [each for each in self._kills if each[1] > now]
+        for reply in late:
+            _answer(reply, {})
         if self._show_at <= now:
             self._show_at = math.inf
-            answers += [] if self.status is not None else [ShowOutput()]
+            if self.status is None:
+                self._actions.show_output()
         if self._release is not None and self._release[1] <= now:
-            return [*answers, *self._finish()]
-        return answers
+            self.gone()
 
-    def _finish(self) -> list[Output]:
-        if self._release is None or self._is_finished:
-            return []
-        self._is_finished = True
-        return [AnswerQuestion(self._release[0], {}), Finish()]
+    def gone(self) -> None:
+        """Answer the release, if it is open: the processes that were ended at once are gone."""
+        if self._release is not None and not self._is_finished:
+            self._is_finished = True
+            _answer(self._release[0], {})
+            self._actions.finish()
+
+
+def _answer(reply: Answer, result: dict[str, Any]) -> None:
+    if not reply.is_settled:  # else it was given up
+        reply.send(result)

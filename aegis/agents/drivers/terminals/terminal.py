@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import attrs
@@ -20,24 +19,11 @@ from actors import Actor, Reply
 from actors.messages import Request
 from aegis.agents.drivers.terminals.rules import (
     KILLED,
-    Alarm,
-    AlarmDue,
-    AnswerQuestion,
-    EndProcesses,
     ExitStatus,
-    Finish,
-    Input,
-    Printed,
-    ProcessesGone,
-    ProgramEnded,
     Question,
-    QuestionAsked,
-    RefuseQuestion,
-    ShowOutput,
     TerminalRules,
-    Withdrawn,
 )
-from aegis.errors import Busy, Unavailable
+from aegis.errors import Busy
 from aegis.hidden_urls import hide_session_urls
 from aegis.processes.guarded.guarded_process import GuardedProcess, Launch, start_guarded
 from aegis.processes.process_host import ErrorTerminal
@@ -62,6 +48,11 @@ class AskTerminal(Request[dict[str, Any]]):
     """A question of the agent; answered with the fields of the protocol's result."""
 
     question: Question
+
+
+@attrs.frozen
+class AlarmDue:
+    """The time of an alarm has come."""
 
 
 @attrs.frozen
@@ -170,10 +161,8 @@ class CommandTerminal(Actor[Order]):
         self._show = show
         self._launch = launch
         self._scan = scan
-        self._rules = TerminalRules(limit)
+        self._rules = TerminalRules(limit, self)
         self._followers = OutputFollowers(self._rules)
-        self._replies: dict[int, Reply[dict[str, Any]]] = {}
-        self._asked = 0
         self._pty: ErrorTerminal | None = None
         self._process: GuardedProcess | None = None
         self._running = trio.CancelScope()
@@ -198,7 +187,7 @@ class CommandTerminal(Actor[Order]):
     async def receive(self, message: Order) -> None:
         match message:
             case AskTerminal(question=question):
-                self._take_question(self.defer(message), question)
+                self._rules.ask(question, self.defer(message), trio.current_time())
             case LookAtTerminal():
                 output, _ = self._rules.shown()
                 dropped = self._rules.printed_bytes - len(output.encode())
@@ -207,44 +196,27 @@ class CommandTerminal(Actor[Order]):
             case FollowAgentCommand():
                 self._followers.take(message, self.defer(message))
             case AlarmDue():
-                self._handle(message)
+                self._rules.due(trio.current_time())
 
-    def _take_question(self, reply: Reply[dict[str, Any]], question: Question) -> None:
-        self._asked += 1
-        key = self._asked
-        self._replies[key] = reply
-        self._handle(QuestionAsked(key, question))
-        # The release is carried out all the same, and its answer is dropped.
-        if question in ("wait", "kill"):
-            reply.on_abandon(partial(self._withdraw, key))
+    # The actions of the rules.
 
-    def _withdraw(self, key: int) -> None:
-        if self._replies.pop(key, None) is not None:
-            self._handle(Withdrawn(key))
+    def end_processes(self, *, at_once: bool) -> None:
+        self.context.start_soon(self._stop, at_once)
 
-    def _handle(self, step: Input) -> None:
-        for output in self._rules.handle(step, trio.current_time()):
-            match output:
-                case AnswerQuestion(key, result):
-                    self._replies.pop(key).send(result)
-                case RefuseQuestion(key, reason):
-                    self._replies.pop(key).fail(Unavailable(reason))
-                case EndProcesses(at_once):
-                    self.context.start_soon(self._stop, at_once)
-                case Alarm(after_s):
-                    self.context.after(after_s, AlarmDue())
-                case ShowOutput():
-                    self._show(*self._rules.shown())
-                case Finish():
-                    self.context.finish()
-        if isinstance(step, Printed | ProgramEnded):
-            self._followers.notify()
+    def set_alarm(self, after_s: float) -> None:
+        self.context.after(after_s, AlarmDue())
+
+    def show_output(self) -> None:
+        self._show(*self._rules.shown())
+
+    def finish(self) -> None:
+        self.context.finish()
 
     async def _stop(self, at_once: bool) -> None:
         assert self._process is not None
         await self._process.end(self._scan, quickly=at_once)
         if at_once:
-            self._handle(ProcessesGone())
+            self._rules.gone()
 
     async def _note_end(self, process: GuardedProcess) -> None:
         await process.ended.wait()
@@ -262,11 +234,16 @@ class CommandTerminal(Actor[Order]):
             drained = 0
             while drained < MAX_DRAINED_BYTES and (data := pty.read_now()):
                 drained += len(data)
-                self._handle(Printed(data))
-            self._handle(ProgramEnded(status_of(process.exit_code)))
+                self._take_output(data)
+            self._rules.ended(status_of(process.exit_code))
+            self._followers.notify()
             await self._read_on(pty)
         except trio.ClosedResourceError:  # by the teardown, which cancels this task afterwards
             return
+
+    def _take_output(self, data: bytes) -> None:
+        self._rules.printed(data, trio.current_time())
+        self._followers.notify()
 
     async def _read_on(self, pty: ErrorTerminal) -> None:
         while True:
@@ -276,5 +253,5 @@ class CommandTerminal(Actor[Order]):
                 if not data:  # no end of the stream is expected; do not read it again and again
                     await trio.sleep_forever()
                 taken += len(data)
-                self._handle(Printed(data))
+                self._take_output(data)
             await trio.sleep(min(0.5, PAUSE_SHARE * (trio.current_time() - began)))

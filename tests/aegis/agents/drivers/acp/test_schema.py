@@ -10,19 +10,12 @@ import pytest
 from aegis.agents.drivers.acp.elicitation import CANCELLED, elicitation_request, elicitation_result
 from aegis.agents.drivers.acp.options import AcpOptions
 from aegis.agents.drivers.harness import OrderRefused
-from aegis.agents.drivers.terminals.rules import (
-    AnswerQuestion,
-    ExitStatus,
-    Input,
-    ProcessesGone,
-    ProgramEnded,
-    QuestionAsked,
-    TerminalRules,
-)
+from aegis.agents.drivers.terminals.rules import ExitStatus
 from aegis.protocol.agent_events import ElicitationAnswer, PermissionAnswer
 from tests.aegis.agents.drivers.acp.player import Player, names
 from tests.aegis.agents.drivers.acp.summary import options_of
 from tests.aegis.agents.drivers.acp.wire import frames, machine, opened, ready, session
+from tests.aegis.agents.drivers.terminals.stage import Step, played
 
 schema: Any = pytest.importorskip("acp.schema", reason="agent-client-protocol is not installed")
 
@@ -119,30 +112,27 @@ def test_a_misspelled_field_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("steps", "model"),
     [
-        ([QuestionAsked(1, "output")], "TerminalOutputResponse"),
+        ([("ask", 1, "output")], "TerminalOutputResponse"),
         (
-            [ProgramEnded(ExitStatus(exit_code=3)), QuestionAsked(1, "output")],
+            [("exit", ExitStatus(exit_code=3)), ("ask", 1, "output")],
             "TerminalOutputResponse",
         ),
         (
-            [ProgramEnded(ExitStatus(signal="SIGTERM")), QuestionAsked(1, "output")],
+            [("exit", ExitStatus(signal="SIGTERM")), ("ask", 1, "output")],
             "TerminalOutputResponse",
         ),
         (
-            [ProgramEnded(ExitStatus(exit_code=255)), QuestionAsked(1, "wait")],
+            [("exit", ExitStatus(exit_code=255)), ("ask", 1, "wait")],
             "WaitForTerminalExitResponse",
         ),
-        ([QuestionAsked(1, "wait"), QuestionAsked(2, "release")], "WaitForTerminalExitResponse"),
-        ([ProgramEnded(ExitStatus(exit_code=0)), QuestionAsked(1, "kill")], "KillTerminalResponse"),
-        ([QuestionAsked(1, "release"), ProcessesGone()], "ReleaseTerminalResponse"),
+        ([("ask", 1, "wait"), ("ask", 2, "release")], "WaitForTerminalExitResponse"),
+        ([("exit", ExitStatus(exit_code=0)), ("ask", 1, "kill")], "KillTerminalResponse"),
+        ([("ask", 1, "release"), ("gone",)], "ReleaseTerminalResponse"),
     ],
 )
-def test_the_answers_about_a_terminal_fit(steps: list[Input], model: str) -> None:
-    rules = TerminalRules(None)
-    outputs = [output for step in steps for output in rules.handle(step, 0.0)]
-    result = next(
-        each.result for each in outputs if isinstance(each, AnswerQuestion) and each.key == 1
-    )
+def test_the_answers_about_a_terminal_fit(steps: list[Step], model: str) -> None:
+    effects = [each for effects in played(*steps) for each in effects]
+    result = next(each[2] for each in effects if each[:2] == ("answer", 1))
     assert_fits(result, model)
 
 

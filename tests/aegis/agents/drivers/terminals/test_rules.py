@@ -14,38 +14,15 @@ from aegis.agents.drivers.terminals.rules import (
     MAX_WAITS,
     RELEASE_S,
     SHOW_S,
-    Alarm,
-    AlarmDue,
-    AnswerQuestion,
-    EndProcesses,
     ExitStatus,
-    Finish,
-    Input,
-    Output,
-    Printed,
-    ProcessesGone,
-    ProgramEnded,
     Question,
-    QuestionAsked,
-    RefuseQuestion,
-    ShowOutput,
     Tail,
-    TerminalRules,
-    Withdrawn,
 )
 from aegis.agents.drivers.terminals.terminal import status_of
+from tests.aegis.agents.drivers.terminals.stage import Effect, Stage, Step, played
 
 DONE = ExitStatus(exit_code=0)
 ENDED = DONE.fields()
-
-
-def played(*steps: Input | tuple[float, Input], limit: int | None = None) -> list[list[Output]]:
-    """Return the outputs of each step; a step without a time is at the one of the step before."""
-    rules, now, outputs = TerminalRules(limit), 0.0, []
-    for each in steps:
-        now, step = each if isinstance(each, tuple) else (now, each)
-        outputs.append(rules.handle(step, now))
-    return outputs
 
 
 def shown(
@@ -58,118 +35,116 @@ def shown(
 @pytest.mark.parametrize(
     ("steps", "last"),
     [
-        ([QuestionAsked(1, "output")], [AnswerQuestion(1, shown(""))]),
-        ([Printed(b"a\r\n"), QuestionAsked(1, "output")], [AnswerQuestion(1, shown("a\n"))]),
-        ([Printed(b"a"), QuestionAsked(1, "output")], [AnswerQuestion(1, shown("a"))]),
+        ([("ask", 1, "output")], [("answer", 1, shown(""))]),
+        ([("print", b"a\r\n"), ("ask", 1, "output")], [("answer", 1, shown("a\n"))]),
+        ([("print", b"a"), ("ask", 1, "output")], [("answer", 1, shown("a"))]),
         (
-            [Printed(b"\xc3"), Printed(b"\xa9"), QuestionAsked(1, "output")],
-            [AnswerQuestion(1, shown("é"))],
+            [("print", b"\xc3"), ("print", b"\xa9"), ("ask", 1, "output")],
+            [("answer", 1, shown("é"))],
         ),
         (
-            [ProgramEnded(DONE), QuestionAsked(1, "output")],
-            [AnswerQuestion(1, shown("", status=DONE))],
+            [("exit", DONE), ("ask", 1, "output")],
+            [("answer", 1, shown("", status=DONE))],
         ),
-        ([QuestionAsked(1, "wait")], []),
-        ([QuestionAsked(1, "wait"), ProgramEnded(DONE)], [AnswerQuestion(1, ENDED)]),
+        ([("ask", 1, "wait")], []),
+        ([("ask", 1, "wait"), ("exit", DONE)], [("answer", 1, ENDED)]),
         (
-            [QuestionAsked(1, "wait"), QuestionAsked(2, "wait"), ProgramEnded(DONE)],
-            [AnswerQuestion(1, ENDED), AnswerQuestion(2, ENDED)],
+            [("ask", 1, "wait"), ("ask", 2, "wait"), ("exit", DONE)],
+            [("answer", 1, ENDED), ("answer", 2, ENDED)],
         ),
-        ([ProgramEnded(DONE), QuestionAsked(1, "wait")], [AnswerQuestion(1, ENDED)]),
+        ([("exit", DONE), ("ask", 1, "wait")], [("answer", 1, ENDED)]),
         (
-            [ProgramEnded(DONE), ProgramEnded(KILLED), QuestionAsked(1, "wait")],
-            [AnswerQuestion(1, ENDED)],
+            [("exit", DONE), ("exit", KILLED), ("ask", 1, "wait")],
+            [("answer", 1, ENDED)],
         ),
-        ([QuestionAsked(1, "kill")], [EndProcesses(at_once=False), Alarm(KILL_S)]),
-        ([QuestionAsked(1, "kill"), QuestionAsked(2, "kill")], [Alarm(KILL_S)]),
-        ([QuestionAsked(1, "kill"), ProgramEnded(DONE)], [AnswerQuestion(1, {})]),
-        ([QuestionAsked(1, "kill"), (1.9, AlarmDue())], []),
-        ([QuestionAsked(1, "kill"), (KILL_S, AlarmDue())], [AnswerQuestion(1, {})]),
-        ([QuestionAsked(1, "kill"), (KILL_S, AlarmDue()), ProgramEnded(KILLED)], []),
+        ([("ask", 1, "kill")], [("end", False), ("alarm", KILL_S)]),
+        ([("ask", 1, "kill"), ("ask", 2, "kill")], [("alarm", KILL_S)]),
+        ([("ask", 1, "kill"), ("exit", DONE)], [("answer", 1, {})]),
+        ([("ask", 1, "kill"), (1.9, "due")], []),
+        ([("ask", 1, "kill"), (KILL_S, "due")], [("answer", 1, {})]),
+        ([("ask", 1, "kill"), (KILL_S, "due"), ("exit", KILLED)], []),
         (
-            [QuestionAsked(1, "wait"), QuestionAsked(2, "kill"), (KILL_S, AlarmDue())],
-            [AnswerQuestion(2, {})],
+            [("ask", 1, "wait"), ("ask", 2, "kill"), (KILL_S, "due")],
+            [("answer", 2, {})],
         ),
-        ([ProgramEnded(DONE), QuestionAsked(1, "kill")], [AnswerQuestion(1, {})]),
+        ([("exit", DONE), ("ask", 1, "kill")], [("answer", 1, {})]),
         (
-            [QuestionAsked(1, "wait"), QuestionAsked(2, "kill"), QuestionAsked(3, "release")],
+            [("ask", 1, "wait"), ("ask", 2, "kill"), ("ask", 3, "release")],
             [
-                AnswerQuestion(1, KILLED.fields()),
-                AnswerQuestion(2, {}),
-                EndProcesses(at_once=True),
-                Alarm(RELEASE_S),
+                ("answer", 1, KILLED.fields()),
+                ("answer", 2, {}),
+                ("end", True),
+                ("alarm", RELEASE_S),
             ],
         ),
         (
-            [ProgramEnded(DONE), QuestionAsked(1, "release")],
-            [EndProcesses(at_once=True), Alarm(RELEASE_S)],
+            [("exit", DONE), ("ask", 1, "release")],
+            [("end", True), ("alarm", RELEASE_S)],
         ),
-        ([QuestionAsked(1, "release"), ProcessesGone()], [AnswerQuestion(1, {}), Finish()]),
-        ([QuestionAsked(1, "release"), (RELEASE_S, AlarmDue())], [AnswerQuestion(1, {}), Finish()]),
-        ([QuestionAsked(1, "release"), (RELEASE_S, AlarmDue()), ProcessesGone()], []),
-        ([QuestionAsked(1, "release"), ProgramEnded(DONE)], []),
+        ([("ask", 1, "release"), ("gone",)], [("answer", 1, {}), ("finish",)]),
+        ([("ask", 1, "release"), (RELEASE_S, "due")], [("answer", 1, {}), ("finish",)]),
+        ([("ask", 1, "release"), (RELEASE_S, "due"), ("gone",)], []),
+        ([("ask", 1, "release"), ("exit", DONE)], []),
         (
-            [QuestionAsked(1, "release"), QuestionAsked(2, "output")],
-            [RefuseQuestion(2, "the terminal was released")],
+            [("ask", 1, "release"), ("ask", 2, "output")],
+            [("refuse", 2, "the terminal was released")],
         ),
         (
-            [QuestionAsked(1, "release"), QuestionAsked(2, "release")],
-            [RefuseQuestion(2, "the terminal was released")],
+            [("ask", 1, "release"), ("ask", 2, "release")],
+            [("refuse", 2, "the terminal was released")],
         ),
-        ([QuestionAsked(1, "wait"), Withdrawn(1), ProgramEnded(DONE)], []),
-        ([QuestionAsked(1, "kill"), Withdrawn(1), (KILL_S, AlarmDue())], []),
+        ([("ask", 1, "wait"), ("give up", 1), ("exit", DONE)], []),
+        ([("ask", 1, "kill"), ("give up", 1), (KILL_S, "due")], []),
         (
-            [QuestionAsked(1, "wait"), QuestionAsked(2, "wait"), Withdrawn(1), ProgramEnded(DONE)],
-            [AnswerQuestion(2, ENDED)],
+            [("ask", 1, "wait"), ("ask", 2, "wait"), ("give up", 1), ("exit", DONE)],
+            [("answer", 2, ENDED)],
         ),
-        ([Withdrawn(1)], []),
-        ([Printed(b"a")], [Alarm(SHOW_S)]),
-        ([Printed(b"a"), Printed(b"b")], []),
-        ([Printed(b"a"), (SHOW_S, AlarmDue())], [ShowOutput()]),
-        ([Printed(b"a"), (SHOW_S, AlarmDue()), AlarmDue()], []),
-        ([Printed(b"a"), (SHOW_S, AlarmDue()), Printed(b"b")], [Alarm(2 * SHOW_S)]),
-        ([Printed(b"a"), ProgramEnded(DONE), (SHOW_S, AlarmDue())], []),
-        ([ProgramEnded(DONE), Printed(b"a")], []),
-        ([AlarmDue()], []),
-        ([ProcessesGone()], []),
+        ([("print", b"a")], [("alarm", SHOW_S)]),
+        ([("print", b"a"), ("print", b"b")], []),
+        ([("print", b"a"), (SHOW_S, "due")], [("show",)]),
+        ([("print", b"a"), (SHOW_S, "due"), ("due",)], []),
+        ([("print", b"a"), (SHOW_S, "due"), ("print", b"b")], [("alarm", 2 * SHOW_S)]),
+        ([("print", b"a"), ("exit", DONE), (SHOW_S, "due")], []),
+        ([("exit", DONE), ("print", b"a")], []),
+        ([("due",)], []),
+        ([("gone",)], []),
     ],
 )
-def test_an_input_has_the_outputs_of_the_table(
-    steps: list[Input | tuple[float, Input]], last: list[Output]
-) -> None:
+def test_a_step_has_the_effects_of_the_table(steps: list[Step], last: list[Effect]) -> None:
     assert played(*steps)[-1] == last
 
 
 def test_the_questions_that_wait_are_limited_and_an_output_is_always_answered() -> None:
-    asked: list[Input] = [QuestionAsked(i, "wait" if i % 2 else "kill") for i in range(MAX_WAITS)]
-    outputs = played(
-        *asked, QuestionAsked(50, "wait"), QuestionAsked(51, "kill"), QuestionAsked(52, "output")
-    )
-    for each in outputs[-3:-1]:
-        assert isinstance(each[0], RefuseQuestion)
-    assert outputs[-1] == [AnswerQuestion(52, shown(""))]
+    asked = [("ask", key, "wait" if key % 2 else "kill") for key in range(MAX_WAITS)]
+    late = [("ask", 50, "wait"), ("ask", 51, "kill"), ("ask", 52, "output")]
+    effects = played(*asked, *late)
+    assert [each[0][:2] for each in effects[-3:-1]] == [("refuse", 50), ("refuse", 51)]
+    assert effects[-1] == [("answer", 52, shown(""))]
 
 
-def test_questions_that_are_withdrawn_leave_room_for_others() -> None:
-    rounds = [
+def test_questions_that_are_given_up_leave_room_for_others() -> None:
+    rounds: list[Step] = [
         each
         for key in range(3 * MAX_WAITS)
-        for each in (QuestionAsked(key, "wait"), Withdrawn(key))
+        for each in (("ask", key, "kill" if key % 3 else "wait"), ("give up", key))
     ]
-    assert played(*rounds, QuestionAsked(99, "wait"), ProgramEnded(DONE))[-1] == [
-        AnswerQuestion(99, ENDED)
-    ]
+    assert played(*rounds, ("ask", 99, "wait"), ("exit", DONE))[-1] == [("answer", 99, ENDED)]
+
+
+def test_a_release_that_is_given_up_is_carried_out() -> None:
+    effects = played(("ask", 1, "release"), ("give up", 1), ("gone",), (RELEASE_S, "due"))
+    assert effects[2:] == [[("finish",)], []]
 
 
 def test_a_command_that_prints_for_an_hour_is_shown_less_and_less_often() -> None:
-    rules, shows, alarm = TerminalRules(0), 0, math.inf
+    stage, shows, alarm = Stage(0), 0, math.inf
     for tenth in range(36_000):
         now = tenth / 10
-        outputs = rules.handle(Printed(b"x"), now)
-        outputs += rules.handle(AlarmDue(), now) if alarm <= now else []
-        for each in outputs:
-            alarm = now + each.after_s if isinstance(each, Alarm) else alarm
-            shows += isinstance(each, ShowOutput)
+        effects = stage.play(now, "print", b"x")
+        effects += stage.play("due") if alarm <= now else []
+        for each in effects:
+            alarm = now + each[1] if each[0] == "alarm" else alarm
+            shows += each == ("show",)
     assert 120 <= shows <= 130
 
 
@@ -260,7 +235,7 @@ class Model:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.rules = TerminalRules(self.chance.choice([None, 0, 10]))
+        self.stage = Stage(self.chance.choice([None, 0, 10]))
         self.now = 0.0
         self.open: dict[int, tuple[Question, float]] = {}
         self.alarms: list[float] = []
@@ -274,27 +249,27 @@ class Model:
         self.now += self.chance.random() * 0.3
         while self.alarms and min(self.alarms) <= self.now:
             self.alarms.remove(min(self.alarms))
-            self.check(AlarmDue())
-        do = self.chance.choice(["print", "ask", "ask", "ask", "withdraw", "end", "nothing"])
+            self.check("due")
+        do = self.chance.choice(["print", "ask", "ask", "ask", "give up", "end", "nothing"])
         if do == "print":
             self.text += "line\n" if not self.is_released else ""
-            self.check(Printed(b"line\r\n"))
+            self.check("print", b"line\r\n")
         elif do == "ask":
             self.keys += 1
             names: list[Question] = ["output", "wait", "wait", "kill"]
             question = self.chance.choice([*names, *names, *names, "release"])
             self.open[self.keys] = question, self.now
-            self.check(QuestionAsked(self.keys, question))
-        elif do == "withdraw" and (waiting := self.waiting()):
+            self.check("ask", self.keys, question)
+        elif do == "give up" and (waiting := self.waiting()):
             key = self.chance.choice(waiting)
             del self.open[key]
-            self.check(Withdrawn(key))
+            self.check("give up", key)
         elif do == "end" and self.chance.random() < 0.1:
             self.end(status_of(self.chance.choice([0, 3, -9])))
         elif self.is_stopped is False and self.chance.random() < 0.1:
             self.end(status_of(-15))
         elif self.is_stopped and self.chance.random() < 0.3:
-            self.check(ProcessesGone())
+            self.check("gone")
 
     def waiting(self) -> list[int]:
         return [key for key, (question, _) in self.open.items() if question in ("wait", "kill")]
@@ -302,41 +277,39 @@ class Model:
     def end(self, status: ExitStatus) -> None:
         if self.status is None:
             self.status = status
-        self.check(ProgramEnded(status))
+        self.check("exit", status)
 
-    def check(self, step: Input) -> None:
+    def check(self, *step: Any) -> None:
         was_released = self.is_released
-        if isinstance(step, QuestionAsked) and step.question == "release" and not was_released:
+        if step[0] == "ask" and step[2] == "release" and not was_released:
             self.is_released = True
             self.status = self.status or KILLED
-        outputs = self.rules.handle(step, self.now)
-        assert not (
-            self.is_finished and any(not isinstance(each, RefuseQuestion) for each in outputs)
-        )
-        for each in outputs:
+        effects = self.stage.play(self.now, *step)
+        assert not (self.is_finished and any(each[0] != "refuse" for each in effects))
+        for each in effects:
             self.take(each, was_released=was_released)
-        assert self.rules.status == self.status
+        assert self.stage.rules.status == self.status
         waiting = [question for question, _ in self.open.values() if question != "release"]
         assert not (self.status is not None and waiting)
         assert all(
             self.now - at <= KILL_S + 0.31 for name, at in self.open.values() if name == "kill"
         )
 
-    def take(self, output: Output, *, was_released: bool) -> None:
-        match output:
-            case AnswerQuestion(key, result):
+    def take(self, effect: Effect, *, was_released: bool) -> None:
+        match effect:
+            case ["answer", key, result]:
                 self.answered(self.open.pop(key)[0], result)
-            case RefuseQuestion(key):
+            case ["refuse", key, _]:
                 del self.open[key]
                 assert was_released or len(self.open) >= MAX_WAITS
-            case EndProcesses(at_once):
+            case ["end", at_once]:
                 assert self.is_stopped is None or (at_once and not self.is_stopped)
                 self.is_stopped = at_once
-            case Alarm(after_s):
+            case ["alarm", after_s]:
                 self.alarms.append(self.now + after_s)
-            case ShowOutput():
+            case ["show"]:
                 assert self.status is None
-            case Finish():
+            case ["finish"]:
                 assert not self.is_finished
                 assert not self.open
                 self.is_finished = True
@@ -361,7 +334,7 @@ def test_every_question_has_one_answer_in_time_at_random(seed: int) -> None:
         model.step()
     if not model.is_released:
         model.open[10_000] = "release", model.now
-        model.check(QuestionAsked(10_000, "release"))
+        model.check("ask", 10_000, "release")
     model.now += RELEASE_S
-    model.check(AlarmDue())
+    model.check("due")
     assert (model.is_finished, model.open) == (True, {})

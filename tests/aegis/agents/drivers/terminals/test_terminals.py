@@ -303,7 +303,7 @@ async def test_a_terminal_of_a_crashed_actor_has_ended_and_leaves_no_process(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait)
                 await trio.testing.wait_all_tasks_blocked()
-                monkeypatch.setattr(TerminalRules, "handle", broken)
+                monkeypatch.setattr(TerminalRules, "ask", broken)
                 assert await it.call("output", id_) == gone
         assert answers == [KILLED]
         assert await it.call("output", id_) == gone
