@@ -1,7 +1,7 @@
-"""What programs say by OSC: notifications (9, 99 and 777), progress (9;4), titles (0 and 2). Pure.
+"""Statements of programs by OSC: notifications, progress and titles. Pure.
 
-A notification may be a bell too. Of a title, only the glyph or the words at its beginning count,
-because the rest is the name of a task.
+Notifications are OSC 9, 99 and 777, and the bell; progress is OSC 9;4, a title OSC 0 or 2. Of a
+title, only the glyph or the words at its beginning count, because the rest is the name of a task.
 """
 
 from __future__ import annotations
