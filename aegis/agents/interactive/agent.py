@@ -43,7 +43,7 @@ from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.feeds import FollowInbox, FollowSession, InboxPlace
 from aegis.protocol.inboxes import MessageList, ReadInbox
-from aegis.protocol.terminals import CommandRecord
+from aegis.protocol.terminals import CommandRecord, End
 
 log = structlog.get_logger("aegis.agents")
 
@@ -185,13 +185,14 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._on_change(self._info())
         self._waits.look()
 
-    def _take(self, event: st.Event) -> None:
-        for action in self._standing.handle(event, time.time()):
-            match action:
-                case st.ReportState():
-                    self._changed()
-                case st.WakePeople(key=key, body=body):
-                    self.context.start_soon(self._wake, key, body)
+    def _take(self, change: Callable[[float], st.Wake | None]) -> None:
+        """Change the state by ``change``, which takes this moment, and report it."""
+        before = self._standing.shown
+        wake = change(time.time())
+        if self._standing.shown != before:
+            self._changed()
+        if wake is not None:
+            self.context.start_soon(self._wake, *wake)
 
     async def _show(self, reply: Reply[api.AgentInfo]) -> None:
         await self._unread.look()
@@ -253,12 +254,14 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         """Start a process, unless there is one. Raises ``FAILURES``."""
         if self._standing.runs or self._is_closed:
             return
-        is_first, exit_code = self._standing.launches == 0, self._standing.exit_code
-        self._take(st.Launching())
+        standing = self._standing
+        is_first, exit_code = standing.launches == 0, standing.exit_code
+        self._take(standing.launching)
         try:
             record = await self._run(exit_code, is_first=is_first)
         except FAILURES as error:
-            self._take(st.NotLaunched(f"it could not be started: {describe(error)}"))
+            reason = f"it could not be started: {describe(error)}"
+            self._take(partial(standing.not_launched, reason=reason))
             raise
         self._launched(record)
         word, cwd = _WORD.match(self._cmd), path_of_text(self._identity.cwd)
@@ -299,8 +302,9 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
 
     def _launched(self, record: CommandRecord) -> None:
         self._ended = trio.Event()
-        self._take(st.Launched(seq=record.seq, raw_start=record.raw_start))
-        self.context.start_soon(self._follow, record.seq, record.raw_start)
+        seq, raw_start = record.seq, record.raw_start
+        self._take(partial(self._standing.launched, seq=seq, raw_start=raw_start))
+        self.context.start_soon(self._follow, seq, raw_start)
 
     async def _restart(self) -> None:
         await self._stop()
@@ -312,7 +316,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             seq = self._standing.seq
             if seq is None:
                 return
-            self._take(st.AgentStopping())
+            self._take(lambda _: self._standing.stopping())
             try:
                 await self._terminal.signal(signal, seq)
             except FAILURES as error:  # it has just ended, or a job control has put it aside
@@ -334,7 +338,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         if left:
             log.warning("processes of an agent not ended", agent=self._identity.handle, left=left)
         self._is_closed = True
-        self._take(st.AgentClosed())
+        self._take(self._standing.closed)
 
     def _finish(self) -> None:
         directory = self.context.system.registry.find("service", "agents")
@@ -357,7 +361,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             except FAILURES:
                 return
             if record is not None and record.cmd == with_hooks(self._cmd, self._directory):
-                self._take(st.Launching())
+                self._take(self._standing.launching)
                 self._launched(record)
 
     async def _remember(self) -> None:
@@ -373,7 +377,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 await trio.sleep(AGAIN_S)
         if record is not None:
             at = datetime.fromisoformat(record.finished_at or record.started_at).timestamp()
-            self._take(st.Remembered(exit_code=record.exit, end=record.end, at=at))
+            how = partial(self._standing.remembered, at, exit_code=record.exit, end=record.end)
+            self._take(lambda _: how())
 
     async def _follow(self, seq: int, raw_start: int) -> None:
         """Take the verdicts about a process, and then its record."""
@@ -389,9 +394,9 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
                 failed += 1
                 await trio.sleep(AGAIN_S)
             if record is not None:
-                self._end(st.LaunchEnded(seq=seq, exit_code=record.exit, end=record.end))
+                self._end(seq, record.exit, record.end)
                 return
-        self._end(st.LaunchEnded(seq=seq, exit_code=None, end="lost"))
+        self._end(seq, None, "lost")
 
     async def _judge(self, raw_start: int) -> None:
         """Take verdicts until the process has ended. Raises ``FAILURES``, then it may have."""
@@ -402,11 +407,13 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             if verdict is None or news.raw_start != raw_start or verdict.state is State.EXITED:
                 return
             since = time.time() - (trio.current_time() - verdict.since)
-            self._take(st.VerdictReported(raw_start=raw_start, verdict=verdict, since=since))
+            self._take(
+                partial(self._standing.judged, raw_start=raw_start, verdict=verdict, since=since)
+            )
             await trio.sleep(PAUSE_S)
 
-    def _end(self, event: st.LaunchEnded) -> None:
-        self._take(event)
+    def _end(self, seq: int, exit_code: int | None, end: End | None) -> None:
+        self._take(partial(self._standing.ended, seq=seq, exit_code=exit_code, end=end))
         self._ended.set()
 
     async def _take_hooks(self) -> None:

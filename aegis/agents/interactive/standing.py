@@ -2,8 +2,7 @@
 
     exited → starting → running ⇄ needs_input → stale          any → exited, closed
 
-``handle(event, now)`` returns the actions to carry out; ``now`` and every moment are seconds since
-1970. Rules:
+``now`` and every moment are seconds since 1970. Rules:
 
 - A verdict counts only if it is about the command of the current launch; a verdict that comes
   before the launch is confirmed is kept until then.
@@ -30,95 +29,8 @@ _ENDS: dict[End | None, str] = {
 }
 
 
-# Events.
-
-
-@attrs.frozen
-class Launching:
-    """A process is about to be started."""
-
-
-@attrs.frozen(kw_only=True)
-class Launched:
-    """The command ``seq`` of the terminal is the process; its output begins at ``raw_start``."""
-
-    seq: int
-    raw_start: int
-
-
-@attrs.frozen
-class NotLaunched:
-    """The process could not be started; ``reason`` is one sentence."""
-
-    reason: str
-
-
-@attrs.frozen(kw_only=True)
-class VerdictReported:
-    """The verdict about the command at ``raw_start``, which holds since the moment ``since``."""
-
-    raw_start: int
-    verdict: Verdict
-    since: float
-
-
-@attrs.frozen(kw_only=True)
-class LaunchEnded:
-    """The command ``seq`` has ended, as its record says."""
-
-    seq: int
-    exit_code: int | None
-    end: End | None
-
-
-@attrs.frozen(kw_only=True)
-class Remembered:
-    """The last process before the daemon's start ended so, at the moment ``at``."""
-
-    exit_code: int | None
-    end: End | None
-    at: float
-
-
-@attrs.frozen
-class AgentStopping:
-    """The process is being ended."""
-
-
-@attrs.frozen
-class AgentClosed:
-    """The agent is closed; no launch follows."""
-
-
-Event = (
-    Launching
-    | Launched
-    | NotLaunched
-    | VerdictReported
-    | LaunchEnded
-    | Remembered
-    | AgentStopping
-    | AgentClosed
-)
-
-
-# Actions.
-
-
-@attrs.frozen
-class ReportState:
-    """The state has changed."""
-
-
-@attrs.frozen(kw_only=True)
-class WakePeople:
-    """Send this message to the subscribers; ``key`` is unique for the need."""
-
-    key: str
-    body: str
-
-
-Action = ReportState | WakePeople
+Wake = tuple[str, str]
+"""A message to send to the subscribers: its key, which is unique for the need, and its body."""
 
 
 @attrs.define(kw_only=True)
@@ -139,7 +51,7 @@ class AgentStanding:
     launches: int = 0
     verdict: Verdict | None = None
     exit_code: int | None = None
-    _early: VerdictReported | None = None
+    _early: tuple[int, Verdict, float] | None = None
     _woken_for: float | None = None
     _wakes: int = 0
     _wakes_left: float = float(BURST)
@@ -155,78 +67,81 @@ class AgentStanding:
         """The input that the agent waits for."""
         return None if self.verdict is None else self.verdict.need
 
-    def handle(self, event: Event, now: float) -> list[Action]:
-        """Take ``event``; return the actions."""
-        before = self._shown()
-        actions = self._take(event, now)
-        return [ReportState(), *actions] if self._shown() != before else actions
-
-    def _shown(self) -> tuple[object, ...]:
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """All of the state that is shown to clients."""
         return (
             *(self.state, self.since, self.reason, self.seq, self.verdict, self.launches),
             self.exit_code,
         )
 
-    def _take(self, event: Event, now: float) -> list[Action]:
-        match event:
-            case Launching():
-                self._become("starting", now)
-                self.launches += 1
-                self._early = self.exit_code = None
-            case Launched(seq=seq, raw_start=raw_start):
-                self.seq, self.raw_start = seq, raw_start
-                early, self._early = self._early, None
-                if early is not None and early.raw_start == raw_start:
-                    return self._judge(early, now)
-            case NotLaunched(reason=reason):
-                self._become("exited", now, reason)
-            case VerdictReported():
-                return self._judge(event, now)
-            case LaunchEnded(seq=seq) if seq == self.seq:
-                self._end(event, now)
-            case Remembered() if self.launches == 0 and self.state == "exited":
-                self._become("exited", event.at, _ENDS.get(event.end, ""))
-                self.exit_code = event.exit_code
-            case AgentStopping() if self.runs:
-                self.reason = "it is being stopped"
-            case AgentClosed():
-                self._become("closed", now)
-                self.seq = self.raw_start = None
-        return []
+    def launching(self, now: float) -> None:
+        """Note that a process is about to be started."""
+        self._become("starting", now)
+        self.launches += 1
+        self._early = self.exit_code = None
+
+    def launched(self, now: float, *, seq: int, raw_start: int) -> Wake | None:
+        """Note the process: the command ``seq``, whose output begins at ``raw_start``."""
+        self.seq, self.raw_start = seq, raw_start
+        early, self._early = self._early, None
+        return None if early is None or early[0] != raw_start else self.judged(now, *early)
+
+    def not_launched(self, now: float, reason: str) -> None:
+        """Note that the process could not be started, for a ``reason`` in one sentence."""
+        self._become("exited", now, reason)
+
+    def ended(self, now: float, *, seq: int, exit_code: int | None, end: End | None) -> None:
+        """Note the end of the command ``seq``, as its record says."""
+        if seq == self.seq:
+            self._become("exited", now, _ENDS.get(end, ""))
+            self.exit_code, self.seq, self.raw_start = exit_code, None, None
+
+    def remembered(self, at: float, *, exit_code: int | None, end: End | None) -> None:
+        """Note the end, at the moment ``at``, of the last process before the daemon's start."""
+        if self.launches == 0 and self.state == "exited":
+            self._become("exited", at, _ENDS.get(end, ""))
+            self.exit_code = exit_code
+
+    def stopping(self) -> None:
+        """Note that the process is being ended."""
+        if self.runs:
+            self.reason = "it is being stopped"
+
+    def closed(self, now: float) -> None:
+        """Note that the agent is closed; no launch follows."""
+        self._become("closed", now)
+        self.seq = self.raw_start = None
 
     def _become(self, state: AgentState, now: float, reason: str = "") -> None:
         self.state, self.since, self.reason, self.verdict = state, now, reason, None
         self._woken_for = None
 
-    def _end(self, event: LaunchEnded, now: float) -> None:
-        self._become("exited", now, _ENDS.get(event.end, ""))
-        self.exit_code, self.seq, self.raw_start = event.exit_code, None, None
-
-    def _judge(self, event: VerdictReported, now: float) -> list[Action]:
-        if event.raw_start != self.raw_start:
+    def judged(self, now: float, raw_start: int, verdict: Verdict, since: float) -> Wake | None:
+        """Take the ``verdict``, since that moment, about the command at ``raw_start``."""
+        if raw_start != self.raw_start:
             if self.state == "starting":
-                self._early = event
-            return []
-        if event.verdict.state is State.EXITED:
-            return []  # its record follows, with the reason
-        self.verdict, self.state = event.verdict, _STATES[event.verdict.state]
-        self.since = event.since
-        return self._wake(event.verdict, now)
+                self._early = raw_start, verdict, since
+            return None
+        if verdict.state is State.EXITED:
+            return None  # its record follows, with the reason
+        self.verdict, self.state, self.since = verdict, _STATES[verdict.state], since
+        return self._wake(verdict, now)
 
-    def _wake(self, verdict: Verdict, now: float) -> list[Action]:
+    def _wake(self, verdict: Verdict, now: float) -> Wake | None:
         need = verdict.need
         if need is None:
             self._woken_for = None
-            return []
+            return None
         # The moment keeps while the text of a need becomes fuller, or its source stronger.
         if verdict.state is State.STALE or verdict.since == self._woken_for:
-            return []
+            return None
         self._woken_for = verdict.since
         if not self._may_wake(now):
-            return []
+            return None
         self._wakes += 1
         key = f"{self.life}/{self.launches}/{self._wakes}"
-        return [WakePeople(key=key, body=wake_body(need, verdict.source, self.terminal))]
+        return key, wake_body(need, verdict.source, self.terminal)
 
     def _may_wake(self, now: float) -> bool:
         earned = max(0.0, now - self._counted_at) / REFILL_S

@@ -9,18 +9,8 @@ import pytest
 from aegis.agents.interactive.standing import (
     BURST,
     REFILL_S,
-    Action,
-    AgentClosed,
     AgentStanding,
-    AgentStopping,
-    Event,
-    Launched,
-    LaunchEnded,
-    Launching,
-    NotLaunched,
-    ReportState,
-    VerdictReported,
-    WakePeople,
+    Wake,
     need_text,
     wake_body,
 )
@@ -33,35 +23,40 @@ def new() -> AgentStanding:
     return AgentStanding(terminal="pm", life="l", since=0.0)
 
 
-def given(*events: Event) -> AgentStanding:
+def launching() -> AgentStanding:
     standing = new()
-    for event in events:
-        standing.handle(event, 1.0)
+    standing.launching(1.0)
     return standing
 
 
 def running(raw_start: int = 10, seq: int = 3) -> AgentStanding:
-    return given(Launching(), Launched(seq=seq, raw_start=raw_start))
+    standing = launching()
+    assert standing.launched(1.0, seq=seq, raw_start=raw_start) is None
+    return standing
 
 
-def judged(
+def judge(
+    standing: AgentStanding,
+    now: float,
     state: State = State.RUNNING,
     need: Need | None = None,
     *,
     since: float = 2.0,
     raw_start: int = 10,
     source: Evidence = Evidence.REPORT,
-) -> VerdictReported:
+) -> Wake | None:
     verdict = Verdict(state=state, since=since, source=source, need=need)
-    return VerdictReported(raw_start=raw_start, verdict=verdict, since=1000 + since)
+    return standing.judged(now, raw_start, verdict, 1000 + since)
 
 
-def asks(since: float = 2.0, **changed: Any) -> VerdictReported:
-    return judged(State.NEEDS_INPUT, ASKS, since=since, **changed)
+def asks(standing: AgentStanding, now: float, since: float = 2.0, **changed: Any) -> Wake | None:
+    return judge(standing, now, State.NEEDS_INPUT, ASKS, since=since, **changed)
 
 
-def wakes(actions: list[Action]) -> list[WakePeople]:
-    return [each for each in actions if isinstance(each, WakePeople)]
+def relaunch(standing: AgentStanding, raw_start: int) -> None:
+    standing.ended(4.0, seq=3, exit_code=0, end="exited")
+    standing.launching(4.0)
+    standing.launched(5.0, seq=5, raw_start=raw_start)
 
 
 def test_an_agent_begins_without_a_process() -> None:
@@ -70,14 +65,17 @@ def test_an_agent_begins_without_a_process() -> None:
 
 def test_a_launch_is_starting_and_then_runs() -> None:
     standing = new()
-    assert standing.handle(Launching(), 5.0) == [ReportState()]
+    before = standing.shown
+    standing.launching(5.0)
+    assert standing.shown != before
     assert (standing.state, standing.since, standing.runs) == ("starting", 5.0, False)
-    standing.handle(Launched(seq=3, raw_start=10), 6.0)
+    standing.launched(6.0, seq=3, raw_start=10)
     assert (standing.state, standing.runs, standing.launches) == ("starting", True, 1)
 
 
 def test_a_launch_that_failed_leaves_the_reason() -> None:
-    standing = given(Launching(), NotLaunched("no such directory"))
+    standing = launching()
+    standing.not_launched(1.0, "no such directory")
     assert (standing.state, standing.reason) == ("exited", "no such directory")
 
 
@@ -92,40 +90,49 @@ def test_a_launch_that_failed_leaves_the_reason() -> None:
 )
 def test_a_verdict_is_the_state_since_its_moment(state: State, shown: str) -> None:
     standing = running()
-    assert standing.handle(judged(state), 3.0)[0] == ReportState()
+    before = standing.shown
+    judge(standing, 3.0, state)
+    assert standing.shown != before
     assert (standing.state, standing.since) == (shown, 1002.0)
 
 
 def test_the_same_verdict_again_is_no_change() -> None:
     standing = running()
-    standing.handle(judged(), 3.0)
-    assert standing.handle(judged(), 4.0) == []
+    judge(standing, 3.0)
+    before = standing.shown
+    assert judge(standing, 4.0) is None
+    assert standing.shown == before
 
 
 def test_a_verdict_about_another_command_is_ignored() -> None:
     standing = running(raw_start=10)
-    assert standing.handle(asks(raw_start=11), 3.0) == []
+    before = standing.shown
+    assert asks(standing, 3.0, raw_start=11) is None
+    assert standing.shown == before
     assert standing.state == "starting"
 
 
 def test_a_verdict_that_comes_before_the_launch_is_confirmed_counts_then() -> None:
-    standing = given(Launching(), asks(raw_start=10))
+    standing = launching()
+    assert asks(standing, 1.0, raw_start=10) is None
     assert standing.need is None
-    actions = standing.handle(Launched(seq=3, raw_start=10), 3.0)
+    assert standing.launched(3.0, seq=3, raw_start=10) is not None
     assert standing.state == "needs_input"
-    assert len(wakes(actions)) == 1
 
 
 def test_an_early_verdict_about_the_separator_does_not_count() -> None:
-    standing = given(Launching(), asks(raw_start=9), Launched(seq=3, raw_start=10))
+    standing = launching()
+    asks(standing, 1.0, raw_start=9)
+    assert standing.launched(1.0, seq=3, raw_start=10) is None
     assert standing.state == "starting"
 
 
 def test_an_early_verdict_of_the_launch_before_does_not_count() -> None:
     standing = running(raw_start=10)
-    for event in (LaunchEnded(seq=3, exit_code=0, end="exited"), asks(raw_start=10), Launching()):
-        standing.handle(event, 4.0)
-    standing.handle(Launched(seq=5, raw_start=10), 5.0)
+    standing.ended(4.0, seq=3, exit_code=0, end="exited")
+    asks(standing, 4.0, raw_start=10)
+    standing.launching(4.0)
+    assert standing.launched(5.0, seq=5, raw_start=10) is None
     assert standing.state == "starting"
 
 
@@ -141,8 +148,8 @@ def test_an_early_verdict_of_the_launch_before_does_not_count() -> None:
 )
 def test_an_end_is_shown_with_its_reason(end: Any, reason: str) -> None:
     standing = running()
-    standing.handle(asks(), 3.0)
-    standing.handle(LaunchEnded(seq=3, exit_code=7, end=end), 4.0)
+    asks(standing, 3.0)
+    standing.ended(4.0, seq=3, exit_code=7, end=end)
     assert (standing.state, standing.exit_code, standing.reason) == ("exited", 7, reason)
     assert standing.need is None
     assert not standing.runs
@@ -150,74 +157,91 @@ def test_an_end_is_shown_with_its_reason(end: Any, reason: str) -> None:
 
 def test_the_end_of_another_process_is_ignored() -> None:
     standing = running(seq=3)
-    assert standing.handle(LaunchEnded(seq=2, exit_code=0, end="exited"), 4.0) == []
+    before = standing.shown
+    standing.ended(4.0, seq=2, exit_code=0, end="exited")
+    assert standing.shown == before
     assert standing.runs
 
 
 def test_the_exit_in_a_verdict_waits_for_the_record() -> None:
     standing = running()
-    assert standing.handle(judged(State.EXITED, source=Evidence.EXIT), 3.0) == []
+    before = standing.shown
+    assert judge(standing, 3.0, State.EXITED, source=Evidence.EXIT) is None
+    assert standing.shown == before
     assert standing.runs
 
 
 def test_a_stop_is_shown_until_the_end() -> None:
     standing = running()
-    assert standing.handle(AgentStopping(), 3.0) == [ReportState()]
+    before = standing.shown
+    standing.stopping()
+    assert standing.shown != before
     assert standing.reason == "it is being stopped"
-    standing.handle(LaunchEnded(seq=3, exit_code=143, end="exited"), 4.0)
+    standing.ended(4.0, seq=3, exit_code=143, end="exited")
     assert standing.reason == ""
 
 
 def test_a_stop_without_a_process_changes_nothing() -> None:
-    assert new().handle(AgentStopping(), 3.0) == []
+    standing = new()
+    standing.stopping()
+    assert standing.shown == new().shown
 
 
 def test_a_closed_agent_has_no_process() -> None:
     standing = running()
-    standing.handle(AgentClosed(), 5.0)
+    standing.closed(5.0)
     assert (standing.state, standing.runs) == ("closed", False)
 
 
 def test_people_are_woken_once_for_a_need() -> None:
     standing = running()
-    assert len(wakes(standing.handle(asks(since=2.0), 3.0))) == 1
+    assert asks(standing, 3.0, since=2.0) is not None
     fuller = Need(kind="permission", text="Bash: make, in the project's directory")
-    again = judged(State.NEEDS_INPUT, fuller, since=2.0)
-    assert wakes(standing.handle(again, 3.5)) == []
-    assert wakes(standing.handle(judged(State.STALE, ASKS, since=62.0), 63.0)) == []
+    assert judge(standing, 3.5, State.NEEDS_INPUT, fuller, since=2.0) is None
+    assert judge(standing, 63.0, State.STALE, ASKS, since=62.0) is None
 
 
 def test_another_question_wakes_again_with_another_key() -> None:
     standing = running()
-    first = wakes(standing.handle(asks(since=2.0), 3.0))
-    second = wakes(standing.handle(asks(since=9.0), 9.0))
-    assert [each.key for each in first + second] == ["l/1/1", "l/1/2"]
+    wakes = [asks(standing, 3.0, since=2.0), asks(standing, 9.0, since=9.0)]
+    assert [each[0] for each in wakes if each is not None] == ["l/1/1", "l/1/2"]
 
 
 def test_a_need_after_work_wakes_again() -> None:
     standing = running()
-    standing.handle(asks(since=2.0), 3.0)
-    standing.handle(judged(since=4.0), 4.0)
-    assert len(wakes(standing.handle(asks(since=6.0), 6.0))) == 1
+    asks(standing, 3.0, since=2.0)
+    judge(standing, 4.0, since=4.0)
+    assert asks(standing, 6.0, since=6.0) is not None
 
 
 def test_keys_of_two_launches_differ() -> None:
     standing = running()
-    first = wakes(standing.handle(asks(), 3.0))
-    for event in (LaunchEnded(seq=3, exit_code=0, end="exited"), Launching()):
-        standing.handle(event, 4.0)
-    standing.handle(Launched(seq=5, raw_start=20), 5.0)
-    second = wakes(standing.handle(asks(since=6.0, raw_start=20), 6.0))
-    assert {each.key for each in first} != {each.key for each in second}
+    first = asks(standing, 3.0)
+    relaunch(standing, raw_start=20)
+    second = asks(standing, 6.0, since=6.0, raw_start=20)
+    assert first is not None
+    assert second is not None
+    assert first[0] != second[0]
+
+
+def test_the_end_of_an_earlier_daemon_is_shown_until_there_is_a_launch() -> None:
+    standing = new()
+    standing.remembered(7.0, exit_code=3, end="closed")
+    assert (standing.state, standing.since, standing.exit_code) == ("exited", 7.0, 3)
+    assert standing.reason == "its terminal was closed"
+    standing = launching()
+    before = standing.shown
+    standing.remembered(7.0, exit_code=3, end="closed")
+    assert standing.shown == before
 
 
 def test_a_program_that_asks_without_end_wakes_at_a_bounded_rate() -> None:
     standing = running()
-    found = [wakes(standing.handle(asks(since=float(at)), 100.0)) for at in range(100)]
-    assert sum(map(len, found)) == BURST
+    wakes = [asks(standing, 100.0, since=float(at)) for at in range(100)]
+    assert sum(each is not None for each in wakes) == BURST
     later = 100.0 + 3 * REFILL_S
-    found = [wakes(standing.handle(asks(since=200.0 + at), later)) for at in range(100)]
-    assert sum(map(len, found)) == 3
+    wakes = [asks(standing, later, since=200.0 + at) for at in range(100)]
+    assert sum(each is not None for each in wakes) == 3
 
 
 def test_the_message_names_the_question_the_tool_and_the_remedy() -> None:
