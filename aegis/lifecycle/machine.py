@@ -27,7 +27,7 @@ from aegis.lifecycle import events as ev
 from aegis.lifecycle.hooks import Hook, HookSession
 from aegis.lifecycle.keys import KeyInput
 from aegis.lifecycle.notices import Notice, ProgressNotice, TitleChanged
-from aegis.lifecycle.reports import Records, Report
+from aegis.lifecycle.reports import Report
 from aegis.lifecycle.screen_text import Change
 from aegis.lifecycle.states import Evidence, Need, State, Verdict
 from aegis.lifecycle.tty_facts import TtyFact
@@ -214,20 +214,18 @@ def _completed(need: Need, other: Need, *, is_vague: bool) -> Need:
 class LifeCycle:
     """The life cycle of one agent; without a process, so ``exited``, until ``ProcessStarted``.
 
-    ``idle_s`` and ``stale_s`` are the idle and the stale time. Readable: the ``verdict``, and the
-    ``records`` of the program and its children.
+    ``idle_s`` and ``stale_s`` are the idle and the stale time. Readable: the ``verdict``.
     """
 
     def __init__(self, *, idle_s: float = IDLE_S, stale_s: float = STALE_S) -> None:
         self._idle_s, self._stale_s = idle_s, stale_s
-        self.records = Records()
         self.verdict = Verdict(state=State.EXITED, since=0.0, source=Evidence.EXIT)
         self._claims = Claims(idle_s)
         self._wake_at = math.inf
         self._begin(0.0)
 
     def _begin(self, now: float) -> None:
-        self.records.clear()
+        self._root: Report | None = None
         self._claims.clear(now)
         self._hooks = HookSession()
         self._title = ""
@@ -289,10 +287,11 @@ class LifeCycle:
             case ProgressNotice():
                 self._take_progress(event, now)
             case ev.PromptBegun():
-                self.records.end_work()
+                if self._root is not None and self._root.is_work:
+                    self._root = None
                 self._drop_program()
             case ev.TerminalReset():
-                self.records.clear()
+                self._root = None
                 self._drop_program()
 
     def _take_output(self, change: Change, now: float) -> None:
@@ -351,10 +350,13 @@ class LifeCycle:
         self._settled_at = now + self._claims.settle_s
 
     def _take_report(self, report: Report, now: float) -> None:
-        self.records.apply(report)
-        if self.records.root is None:
+        if report.id:  # a child never changes the state of its parent
+            return
+        if report.state == "clear":
+            self._root = None
             self._claims.drop(Evidence.REPORT)
-        elif not report.id:  # a child never changes the state of its parent
+        else:
+            self._root = report
             self._claims.put(Evidence.REPORT, _need_of(report), now)
 
     def _take_hook(self, hook: Hook, now: float) -> None:
@@ -387,8 +389,8 @@ class LifeCycle:
             self._claims.drop(Evidence.PROGRESS)
 
     def _drop_program(self) -> None:
-        """Drop what the program in front has claimed, except the records that remain."""
-        if self.records.root is None:
+        """Drop what the program in front has claimed, except a report that remains."""
+        if self._root is None:
             self._claims.drop(Evidence.REPORT)
         self._claims.drop(Evidence.HOOK, Evidence.TITLE, Evidence.NOTICE, Evidence.PROGRESS)
         self._percent = None
@@ -413,7 +415,7 @@ class LifeCycle:
             if now >= self._waits_since + self._stale_s:
                 state = State.STALE
         is_same = state is self.verdict.state and (need is None or self._waits_since < now)
-        root = self.records.root
+        root = self._root
         return Verdict(
             state=state,
             since=self.verdict.since if is_same else now,

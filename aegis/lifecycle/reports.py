@@ -5,15 +5,13 @@ r"""Status reports of programs: OSC 7501, the Program Status Protocol, revision 
 Rules:
 
 - ``state`` is required. Unknown keys and malformed pairs are skipped; of a repeated key the last
-  value counts. ``kind``, ``progress`` and ``app`` with a value that they do not have are absent.
+  value counts. ``kind`` and ``progress`` with a value that they do not have are absent.
 - A malformed id, a breach of a limit, and text that is no base64, no UTF-8 or has a control
   character discard the whole report, wherever they are in it. So a report for a child can never
   become one for the root.
-- A report replaces its record. ``clear`` removes a record and its descendants; without an id, all.
-- ``working`` and ``blocked`` end at a new prompt. Nothing ends by time: no heartbeat is required.
-
-Beyond the protocol, the root record is never evicted: children cannot take away the state of their
-parent.
+- A report replaces the one before, and ``clear`` removes it. ``working`` and ``blocked`` end at a
+  new prompt. Nothing ends by time: no heartbeat is required.
+- A report with an id is one for a child, which never changes the state of its parent.
 """
 
 from __future__ import annotations
@@ -40,13 +38,9 @@ MAX_TITLE_BYTES = 192
 MAX_MSG_BYTES = 2048
 """Limits of the protocol; those of texts hold for the decoded bytes."""
 
-MAX_CHILDREN = 64
-"""Limit of the records beside the root; the one that was not updated for longest is evicted."""
-
 _INTRODUCER = b"\x1b]7501;"
 _KEY = re.compile(rb"[a-z]+")
 _VALUE = re.compile(rb"[A-Za-z0-9_.,+/=-]*")
-_NAME = re.compile(rb"[A-Za-z0-9_.+-]+")
 _ID = re.compile(rb"[A-Za-z0-9_.+-]{1,32}(?:/[A-Za-z0-9_.+-]{1,32}){0,%d}" % (MAX_SEGMENTS - 1))
 _PROGRESS = re.compile(r"[0-9]{1,3}")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -66,11 +60,15 @@ class Report:
 
     state: ReportState
     id: str = ""
-    app: str = ""
     kind: BlockedKind | None = None
     progress: int | None = None
     title: str = ""
     msg: str = ""
+
+    @property
+    def is_work(self) -> bool:
+        """Whether it ends at a new prompt."""
+        return self.state in ("working", "blocked")
 
 
 def read_report(content: bytes, ending: bytes = b"\x1b\\") -> Report | None:
@@ -133,70 +131,14 @@ def _report(pairs: dict[str, str]) -> Report | None:
     state = pairs.get("state")
     if state not in get_args(ReportState):
         return None
-    app, kind, progress = pairs.get("app", ""), pairs.get("kind"), pairs.get("progress", "")
+    kind, progress = pairs.get("kind"), pairs.get("progress", "")
     is_kind = state == "blocked" and kind in get_args(BlockedKind)
     has_progress = state in ("working", "blocked") and _PROGRESS.fullmatch(progress) is not None
     return Report(
         state=cast(ReportState, state),
         id=pairs.get("id", ""),
-        app=app if _NAME.fullmatch(app.encode()) else "",
         kind=cast(BlockedKind, kind) if is_kind else None,
         progress=int(progress) if has_progress and int(progress) <= 100 else None,
         title=clean(pairs.get("title", ""), MAX_TITLE_CHARS),
         msg=clean(pairs.get("msg", ""), MAX_TEXT_CHARS),
     )
-
-
-class Records:
-    """The status records of one terminal: that of the ``root``, and those of its ``children``.
-
-    ``children`` are records by id, the one that was not updated for longest first.
-    """
-
-    def __init__(self) -> None:
-        self.root: Report | None = None
-        self.children: dict[str, Report] = {}
-
-    def apply(self, report: Report) -> None:
-        """Replace or remove the record that ``report`` names."""
-        if report.state == "clear":
-            self._clear(report.id)
-        elif not report.id:
-            self.root = report
-        else:
-            self.children.pop(report.id, None)
-            self.children[report.id] = report
-            if len(self.children) > MAX_CHILDREN:
-                del self.children[next(iter(self.children))]
-
-    def _clear(self, cleared: str) -> None:
-        if not cleared:
-            self.clear()
-        for each in [each for each in self.children if f"{each}/".startswith(f"{cleared}/")]:
-            del self.children[each]
-
-    def end_work(self) -> None:
-        """Remove the records of work in progress: a new prompt has begun."""
-        if self.root is not None and _is_work(self.root):
-            self.root = None
-        self.children = {
-            name: record for name, record in self.children.items() if not _is_work(record)
-        }
-
-    def clear(self) -> None:
-        """Remove all records: the terminal was reset, or a new program is started."""
-        self.root = None
-        self.children.clear()
-
-    def app_of(self, name: str) -> str:
-        """Return the application of the record ``name``, or of its nearest ancestor with one."""
-        while name:
-            record = self.children.get(name)
-            if record is not None and record.app:
-                return record.app
-            name = name.rpartition("/")[0]
-        return "" if self.root is None else self.root.app
-
-
-def _is_work(record: Report) -> bool:
-    return record.state in ("working", "blocked")

@@ -1,22 +1,18 @@
-"""The rules of OSC 7501, each by its cases, and the table of records."""
+"""The rules of OSC 7501, each by its cases."""
 
 from __future__ import annotations
 
 import base64
-import pickle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.lifecycle.reports import (
-    MAX_CHILDREN,
     MAX_SEQUENCE_BYTES,
-    Records,
     Report,
     read_report,
 )
-from tests.aegis.lifecycle.playing import report
 
 
 def b64(text: str | bytes) -> str:
@@ -28,27 +24,26 @@ VALID: list[tuple[str, Report]] = [
     *((f"state={state}", Report(state=state)) for state in ("idle", "working", "done")),
     *((f"state={state}", Report(state=state)) for state in ("blocked", "error", "clear")),
     # The reports that agents were seen to send.
-    ("state=idle:app=claude-code", Report(state="idle", app="claude-code")),
-    ("state=working:app=claude-code:msg=dA==", Report(state="working", app="claude-code", msg="t")),
+    ("state=idle:app=claude-code", Report(state="idle")),
+    ("state=working:app=claude-code:msg=dA==", Report(state="working", msg="t")),
     (
         "state=blocked:app=claude-code:kind=permission:msg=YXBwcm92ZSBCYXNoOiB0b3VjaCB4LnR4dA==",
         Report(
             state="blocked",
-            app="claude-code",
             kind="permission",
             msg="approve Bash: touch x.txt",
         ),
     ),
     (
         "state=blocked:app=claude-code:kind=question:msg=YW5zd2VyOiBXaGljaD8gKEEgwrcgQik=",
-        Report(state="blocked", app="claude-code", kind="question", msg="answer: Which? (A · B)"),
+        Report(state="blocked", kind="question", msg="answer: Which? (A · B)"),
     ),
     (
         "state=error:app=claude-code:msg=QVBJIEVycm9yOiA0MDAgc2NyaXB0ZWQgNDAw",
-        Report(state="error", app="claude-code", msg="API Error: 400 scripted 400"),
+        Report(state="error", msg="API Error: 400 scripted 400"),
     ),
     # Order of the keys; unknown keys; repeats, of which the last counts.
-    ("app=x:state=done", Report(state="done", app="x")),
+    ("app=x:state=done", Report(state="done")),
     ("state=done:later=1:x=", Report(state="done")),
     ("state=idle:state=done", Report(state="done")),
     ("state=nap:state=done", Report(state="done")),
@@ -62,8 +57,8 @@ VALID: list[tuple[str, Report]] = [
     ("state=done:app=a b", Report(state="done")),
     ("state=done:app=a;b", Report(state="done")),
     ("state=done:msg=!!!", Report(state="done")),
-    ("state=done:app=ok:app=n o", Report(state="done", app="ok")),
-    (" state = done : app = x ", Report(state="done", app="x")),
+    ("state=done:app=ok:app=n o", Report(state="done")),
+    (" state = done : app = x ", Report(state="done")),
     # Values that a key does not have are absent.
     ("state=blocked:kind=auth", Report(state="blocked", kind="auth")),
     ("state=blocked:kind=coffee", Report(state="blocked")),
@@ -91,7 +86,7 @@ VALID: list[tuple[str, Report]] = [
     ("state=done:title=" + b64("café ✓"), Report(state="done", title="café ✓")),
     ("state=done:title=" + b64("t" * 192), Report(state="done", title="t" * 192)),
     ("state=done:msg=" + b64("m" * 2048), Report(state="done", msg="m" * 2048)),
-    ("state=done:app=" + "a" * 32, Report(state="done", app="a" * 32)),
+    ("state=done:app=" + "a" * 32, Report(state="done")),
     ("state=done:" + "k" * 16 + "=1", Report(state="done")),
 ]
 
@@ -195,98 +190,3 @@ def test_a_report_with_a_bad_id_or_text_is_never_read(pairs: list[str]) -> None:
         assert found.id == (ids[-1] if ids else "")
     else:
         assert not any(pair.startswith("state=") for pair in pairs)
-
-
-# The table of records.
-
-
-def records(*contents: str) -> Records:
-    found = Records()
-    for content in contents:
-        found.apply(report(content))
-    return found
-
-
-def test_a_report_replaces_its_whole_record() -> None:
-    found = records("state=working:app=x:progress=3:msg=YQ", "state=blocked")
-    assert found.root == Report(state="blocked")
-    found = records("state=working:id=a:app=x", "state=done:id=a")
-    assert found.children == {"a": Report(state="done", id="a")}
-
-
-def test_a_child_needs_no_parent() -> None:
-    found = records("state=working:id=a/b/c")
-    assert found.root is None
-    assert list(found.children) == ["a/b/c"]
-
-
-@pytest.mark.parametrize(
-    ("cleared", "left"),
-    [
-        ("a", ["ab", "b/a"]),
-        ("a/b", ["a", "a/bc", "ab", "b/a"]),
-        ("b", ["a", "a/b", "a/b/c", "a/bc", "ab"]),
-        ("none", ["a", "a/b", "a/b/c", "a/bc", "ab", "b/a"]),
-    ],
-)
-def test_clear_removes_a_record_and_its_descendants(cleared: str, left: list[str]) -> None:
-    names = ("a", "a/b", "a/b/c", "a/bc", "ab", "b/a")
-    found = records("state=idle", *(f"state=working:id={each}" for each in names))
-    found.apply(report(f"state=clear:id={cleared}"))
-    assert list(found.children) == left
-    assert found.root is not None
-
-
-def test_clear_without_an_id_removes_all_records() -> None:
-    found = records("state=idle", "state=done:id=a", "state=clear")
-    assert (found.root, found.children) == (None, {})
-
-
-def test_an_app_is_inherited_from_the_nearest_ancestor() -> None:
-    found = records(
-        "state=idle:app=shell", "state=working:id=a:app=cargo", "state=working:id=a/b/c"
-    )
-    assert found.app_of("a/b/c") == "cargo"  # a/b is missing
-    assert found.app_of("a") == "cargo"
-    assert found.app_of("x/y") == "shell"
-    assert found.app_of("") == "shell"
-    found.apply(report("state=idle"))
-    assert found.app_of("x/y") == ""
-
-
-def test_a_new_prompt_ends_work_only() -> None:
-    found = records(
-        "state=working",
-        *("state=working:id=a", "state=blocked:id=b", "state=done:id=c", "state=error:id=d"),
-        "state=idle:id=e",
-    )
-    found.end_work()
-    assert found.root is None
-    assert list(found.children) == ["c", "d", "e"]
-    for state in ("idle", "done", "error"):
-        found = records(f"state={state}")
-        found.end_work()
-        assert found.root is not None
-
-
-def test_the_child_that_was_not_updated_for_longest_is_evicted() -> None:
-    names = [f"r{number}" for number in range(MAX_CHILDREN)]
-    found = records("state=blocked", *(f"state=working:id={each}" for each in names))
-    assert list(found.children) == names
-    found.apply(report("state=done:id=r0"))
-    found.apply(report("state=working:id=new"))
-    assert list(found.children) == [*names[2:], "r0", "new"]
-    assert found.root == Report(state="blocked")
-
-
-def test_at_least_64_records_are_kept() -> None:
-    assert MAX_CHILDREN >= 64
-
-
-def test_hostile_reports_take_bounded_memory() -> None:
-    found = Records()
-    text = b64("\u202e" * 682)
-    for number in range(2000):
-        found.apply(report(f"state=working:id=r{number}:title={text[:256]}:msg={text}"))
-    assert len(found.children) == MAX_CHILDREN
-    assert len(pickle.dumps(found)) < MAX_CHILDREN * 3000

@@ -214,6 +214,31 @@ def test_exited_is_final_until_a_restart() -> None:
         assert player.at(player.now + 100, event) is exited
 
 
+def test_a_report_replaces_the_one_before_and_one_for_a_child_none() -> None:
+    player = Player()
+    verdict = player.at(1.0, report("state=working:progress=3:title=b2xk"))
+    assert (verdict.state, verdict.progress, verdict.title) == (S.RUNNING, 3, "old")
+    children = [report(f"state={each}:id=a:progress=9:title=bmV3") for each in ("blocked", "clear")]
+    assert player.at(1.5, *children) is verdict
+    verdict = player.at(2.0, report("state=blocked"))
+    assert (verdict.state, verdict.progress, verdict.title) == (S.NEEDS_INPUT, None, "")
+    assert player.at(2.5, report("state=clear")).source is Evidence.START
+
+
+@pytest.mark.parametrize("state", ["working", "blocked", "idle", "done", "error"])
+def test_a_new_prompt_ends_a_report_of_work_and_a_reset_every_one(state: str) -> None:
+    player = Player()
+    player.at(1.0, report(f"state={state}:title=b2xk"))
+    is_work = state in ("working", "blocked")
+    verdict = player.at(2.0, ev.PromptBegun())
+    assert (verdict.title, verdict.source is Evidence.REPORT) == (
+        "" if is_work else "old",
+        not is_work,
+    )
+    verdict = player.at(3.0, ev.TerminalReset())
+    assert (verdict.title, verdict.source is Evidence.REPORT) == ("", False)
+
+
 def test_a_restart_drops_all_evidence() -> None:
     player = Player()
     player.at(1.0, report("state=blocked:app=old:title=b2xk:progress=3"), title("⠋ old"))
@@ -222,7 +247,6 @@ def test_a_restart_drops_all_evidence() -> None:
     verdict = player.at(9.0, ev.ProcessStarted())
     assert (verdict.state, verdict.since, verdict.source) == (S.STARTING, 9.0, Evidence.START)
     assert (verdict.title, verdict.progress, verdict.need) == ("", None, None)
-    assert player.cycle.records.children == {}
     assert player.at(13.9).state is S.STARTING
     assert player.at(14.0).state is S.NEEDS_INPUT
     assert player.verdict.source is Evidence.SILENCE
