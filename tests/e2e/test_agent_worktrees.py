@@ -231,6 +231,36 @@ def test_files_that_it_needs_are_copied_and_do_not_keep_it(team: Team, work: Pat
     assert "is removed" in team.call("close", handle=handle)["reason"]
 
 
+def test_no_copy_is_written_through_a_link_or_over_a_file_of_the_agent(
+    team: Team, work: Path
+) -> None:
+    (work / ".worktreeinclude").write_text("ignored*\n")
+    for name in ("ignored.env", "ignored.own", "ignored.d/a/b", "ignored.f/a"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("of the person")
+    outside = work.parent / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("left alone")
+    handle = team.spawn("SAY x", worktree=True, handle="ann")
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+    for name in ("ignored.env", "ignored.own", "ignored.d", "ignored.f"):
+        git(path, "clean", "-fdxq", name)
+    (path / "ignored.env").symlink_to(outside / "file")
+    (path / "ignored.own").write_text("of the agent")
+    (path / "ignored.d").symlink_to(outside)
+    (path / "ignored.f").write_text("a file")
+    git(path, "add", "-f", "ignored.env", "ignored.own", "ignored.d", "ignored.f")
+    git(path, "commit", "-q", "-m", "links")
+    assert "1 commit" in team.call("close", handle=handle)["reason"]
+    team.call("agent_worktree_remove", handle=handle, force=True)
+    team.call("agent_resume", handle=handle)
+    assert (path / "ignored.env").is_symlink()
+    assert (path / "ignored.own").read_text() == "of the agent"
+    assert (os.listdir(outside), (outside / "file").read_text()) == (["file"], "left alone")
+    assert git(path, "status", "--porcelain") == ""
+
+
 def test_a_command_in_a_worktree_reaches_the_daemon_that_made_it(team: Team, work: Path) -> None:
     handle = team.spawn(worktree=True)
     path = tree_of(team, handle)

@@ -603,9 +603,9 @@ class _Stage:
     def _replace(self, name: str) -> bool:
         path = self.place.top / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             if not self._is_inside(path):
                 return False
+            path.parent.mkdir(parents=True, exist_ok=True)
             (self.directory / "new" / name).replace(path)
         except OSError:
             return False

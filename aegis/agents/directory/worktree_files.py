@@ -196,9 +196,12 @@ def _copy(top: Path, path: Path, names: Sequence[str]) -> dict[str, str]:
         source, copy = top / name, path / name
         if not source.parent.resolve().is_relative_to(top.resolve()):
             continue  # a link leads out of the checkout
+        # The commit may have a link there: a copy through it would be written outside.
+        above = next(each for each in copy.parents if os.path.lexists(each))
+        is_inside = above.is_dir() and above.resolve().is_relative_to(real)
+        if os.path.lexists(copy) or not is_inside:
+            continue
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if not copy.parent.resolve().is_relative_to(real):
-            continue  # a link of the commit leads out of the worktree
         status = source.lstat()
         if stat.S_ISREG(status.st_mode):
             left -= status.st_size
