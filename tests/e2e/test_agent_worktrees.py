@@ -28,7 +28,10 @@ START = ("--port", "0", "--trust")
 @pytest.fixture
 def work(own_daemon: DaemonProcess) -> Path:
     """A checkout in the root, with a commit; its own configuration is not part of it."""
-    root = own_daemon.root
+    return make_work(own_daemon.root)
+
+
+def make_work(root: Path) -> Path:
     git(root, "init", "-q")
     (root / "kept.txt").write_text("one\ntwo\n")
     (root / "sub").mkdir()
@@ -164,8 +167,8 @@ def test_merged_work_is_removed_with_its_branch_and_detached_work_is_kept(
 
 
 def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> None:
-    handles = [team.spawn(worktree=True) for _ in range(3)]
-    first, second, third = (tree_of(team, each) for each in handles)
+    handles = [team.spawn(worktree=True) for _ in range(5)]
+    first, second, third, among_tracked, top = (tree_of(team, each) for each in handles)
     with subprocess.Popen(["sleep", "1000"], cwd=first) as process:
         reason = team.call("close", handle=handles[0])["reason"]
         assert f"1 process that works in it ({process.pid})" in reason
@@ -177,6 +180,49 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     (third / "kept.txt").write_text("hidden from git status")
     assert "1 changed file (kept.txt)" in team.call("close", handle=handles[2])["reason"]
     assert "is removed" not in team.call("close", handle=handles[2])["reason"]
+    # git lists neither of these.
+    git(among_tracked / "sub", "init", "-q")
+    git(among_tracked / "sub", "add", "file")
+    git(among_tracked / "sub", "commit", "-q", "-m", "inside")
+    assert "1 repository inside (sub)" in team.call("close", handle=handles[3])["reason"]
+    (top / ".git").rename(top.parent / "moved")
+    git(top, "init", "-q")
+    git(top, "commit", "-q", "--allow-empty", "-m", "inside")
+    assert "1 repository inside (.)" in team.call("close", handle=handles[4])["reason"]
+    assert (among_tracked / "sub" / ".git" / "HEAD").exists()
+
+
+class PlainUser(DaemonProcess):
+    """A daemon with the rights of a user over files, though root runs the tests."""
+
+    @property
+    def program(self) -> list[str]:
+        less = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown"]
+        return [*(less if os.geteuid() == 0 else ()), *super().program]
+
+
+def test_a_directory_that_cannot_be_read_or_emptied_is_kept(tmp_path: Path) -> None:
+    daemon = PlainUser(tmp_path)
+    make_work(daemon.root)
+    team = Team(daemon)
+    handles = [team.spawn(worktree=True) for _ in range(2)]
+    unreadable, foreign = (tree_of(team, each) for each in handles)
+    (unreadable / "out").mkdir()
+    (unreadable / "out" / "work.txt").write_text("work")
+    (unreadable / "out").chmod(0)
+    reason = team.call("close", handle=handles[0])["reason"]
+    assert "1 directory that cannot be read or emptied (out)" in reason
+    (unreadable / "out").chmod(0o700)
+    assert (unreadable / "out" / "work.txt").read_text() == "work"
+    # A container may have made files that do not count, as another user.
+    (foreign / "node_modules").mkdir()
+    (foreign / "node_modules" / "made").write_text("x")
+    if os.geteuid() == 0:
+        os.chown(foreign / "node_modules", 65534, 65534)
+        reason = team.call("close", handle=handles[1])["reason"]
+        assert "1 directory that cannot be read or emptied (node_modules)" in reason
+        assert (foreign / "kept.txt").exists()
+    daemon.stop()
 
 
 def test_files_in_the_place_of_a_removed_one_are_left_alone(team: Team, work: Path) -> None:

@@ -35,9 +35,11 @@ from aegis.agents.directory.git import (
 )
 from aegis.agents.directory.worktree_files import (
     MAX_NAMES_BYTES,
-    UNFINISHED,
     changed_files,
     has_branch,
+    operation_in,
+    uncommitted,
+    worktree_checkout,
 )
 from aegis.agents.directory.worktree_rules import (
     BranchMerge,
@@ -142,8 +144,8 @@ async def plan(checkout: Checkout, row: Worktree, path: Path) -> PlannedMerge:
 
 
 async def _check_worktree(checkout: Checkout, row: Worktree, path: Path, tip: str) -> None:
-    git_directory = checkout.common / "worktrees" / row.id
-    head = await in_thread(commit_of, Checkout(top=path, git=git_directory, common=checkout.common))
+    own = worktree_checkout(checkout, path, row.id)
+    head = await in_thread(commit_of, own)
     if head is None:
         raise InvalidRequest(f"{VERB}: the worktree {text_of_path(path)} could not be read")
     if head != tip:
@@ -151,27 +153,19 @@ async def _check_worktree(checkout: Checkout, row: Worktree, path: Path, tip: st
             f"{VERB}: the worktree is at the commit {head[:12]}, which is not that of its branch "
             f"{row.branch!r} ({tip[:12]}); have the agent move the branch, or merge it yourself"
         )
-    operation = await in_thread(_operation_in, git_directory)
+    operation = await in_thread(operation_in, own.git)
     if operation:
         raise InvalidRequest(
             f"{VERB}: the worktree has {operation} that is not complete; have the agent end it"
         )
     with isolated_git(VERB, checkout, head, path) as git:
-        await git.run(["read-tree", head])
-        changed = await changed_files(git, head, git_directory / "index")
-        listing = ["ls-files", "--others", "-z", "--exclude-standard"]
-        untracked = await git.run(listing, MAX_NAMES_BYTES)
+        changed, untracked = await uncommitted(git, head, own.git / "index")
     names = [*map(text_of_path, (*changed.names, *untracked.names))]
     if names:
         raise InvalidRequest(
             f"{VERB}: the worktree has work that is not committed: {list_names(names, 'file')}; "
             "have the agent commit it"
         )
-
-
-def _operation_in(git_directory: Path) -> str:
-    found = (what for name, what in UNFINISHED.items() if (git_directory / name).exists())
-    return next(found, "")
 
 
 async def _is_ancestor(checkout: Checkout, first: str, second: str) -> bool:
@@ -298,7 +292,7 @@ def _place_of(checkout: Checkout, branch: str) -> Checkout | None:
             continue  # a bare repository, which has no files
         if branch_of(each) == branch:
             found.append(each)
-        operation = _operation_in(each.git)
+        operation = operation_in(each.git)
         heads = {
             (git_text(each.git / name) or "").strip()
             for name in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")

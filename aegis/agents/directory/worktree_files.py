@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 
 from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout
-from aegis.agents.directory.git import IsolatedGit, isolated_git, run_in
+from aegis.agents.directory.git import GitOutput, IsolatedGit, isolated_git, run_in
 from aegis.agents.directory.worktree_rules import (
     Holdings,
     Worktree,
@@ -263,34 +263,39 @@ async def _examined(
     checkout: Checkout, path: Path, row: Worktree, registered: Path, made_again: frozenset[str]
 ) -> Holdings:
     users = await in_thread(_users_of, path)
-    git_directory = checkout.common / "worktrees" / registered.name
-    own = Checkout(top=path, git=git_directory, common=checkout.common)
+    own = worktree_checkout(checkout, path, registered.name)
     head = await in_thread(commit_of, own)
     if head is None:
         return Holdings(users=users, unknown="its commit could not be read")
     with isolated_git(VERB, checkout, head, path) as git:
-        await git.run(["read-tree", head])
-        changed = await changed_files(git, head, git_directory / "index")
-        listing = ["ls-files", "--others", "-z", "--exclude-standard"]
-        untracked = await git.run(listing, MAX_NAMES_BYTES)
-        ignored = await git.run([*listing, "--ignored", "--directory"], MAX_NAMES_BYTES)
+        changed, untracked = await uncommitted(git, head, own.git / "index")
+        listing = ["ls-files", "--others", "-z", "--exclude-standard", "--ignored", "--directory"]
+        ignored = await git.run(listing, MAX_NAMES_BYTES)
         entries = await git.run(["ls-files", "--stage", "-z"], MAX_NAMES_BYTES * 8)
     if not (changed.is_whole and untracked.is_whole and ignored.is_whole and entries.is_whole):
         return Holdings(users=users, unknown="it has too many files to be examined")
     modules = [each.partition("\t")[2] for each in entries.names if each.startswith("160000 ")]
-    files, repositories = await in_thread(_look_into, path, ignored.names, modules, made_again)
+    found = await in_thread(_look_into, path, ignored.names, made_again)
+    repositories = [*found.repositories, *await in_thread(_modules, own, modules)]
     repositories += [each for each in untracked.names if each.endswith("/")]
     digests = await in_thread(_digests, path, row.included)
     commits = await _unreachable(checkout, row, head)
+    files = [*map(text_of_path, found.files)]
     return Holdings(
         changed=[text_of_path(each) for each in changed.names],
         untracked=[text_of_path(each) for each in untracked.names if not each.endswith("/")],
-        ignored=ignored_losses([*map(text_of_path, files)], row.included, digests, made_again),
-        repositories=[text_of_path(each) for each in repositories],
+        ignored=ignored_losses(files, row.included, digests, made_again),
+        repositories=sorted({text_of_path(each.rstrip("/")) for each in repositories}),
         commits=commits,
-        operation=await in_thread(_operation, git_directory),
+        operation=await in_thread(_unfinished, own.git),
         users=users,
+        closed=[*map(text_of_path, found.closed)],
     )
+
+
+def worktree_checkout(checkout: Checkout, path: Path, name: str) -> Checkout:
+    """Return the checkout of the worktree at ``path`` that git knows by ``name``."""
+    return Checkout(top=path, git=checkout.common / "worktrees" / name, common=checkout.common)
 
 
 @attrs.frozen
@@ -299,6 +304,19 @@ class FoundNames:
 
     names: list[str]
     is_whole: bool
+
+
+async def uncommitted(
+    git: IsolatedGit, head: str, real_index: Path
+) -> tuple[FoundNames, GitOutput]:
+    """Return the files of a worktree that differ from ``head``, and those that git does not know.
+
+    The index of ``git`` has the files of ``head`` then.
+    """
+    await git.run(["read-tree", head])
+    changed = await changed_files(git, head, real_index)
+    listing = ["ls-files", "--others", "-z", "--exclude-standard"]
+    return changed, await git.run(listing, MAX_NAMES_BYTES)
 
 
 async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundNames:
@@ -318,27 +336,57 @@ async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundN
     return FoundNames(names, found.is_whole and staged.is_whole)
 
 
-def _look_into(
-    path: Path, ignored: Sequence[str], modules: Sequence[str], made_again: frozenset[str]
-) -> tuple[list[str], list[str]]:
-    """Return the ignored files, and the repositories in ignored directories and submodules."""
-    repositories = [each for each in modules if _has_entries(path / each)]
-    files = [each for each in ignored if not each.endswith("/")]
-    for name in ignored:
-        if name.endswith("/"):
-            for below, directories, names in os.walk(path / name, onerror=_raise):
-                here = os.path.relpath(below, path)
-                if ".git" in (*directories, *names):
-                    repositories.append(here)
-                directories[:] = [each for each in directories if each != ".git"]
-                links = [each for each in directories if (Path(below) / each).is_symlink()]
-                found = [f"{here}/{each}" for each in (*names, *links)]
-                files += [each for each in found if not is_made_again(each, made_again)]
-    return files, repositories
+@attrs.frozen
+class FoundBelow:
+    """The ignored ``files`` in a directory, the ``repositories``, and ``closed`` directories.
+
+    Only another user may list or empty a closed directory.
+    """
+
+    files: list[str]
+    repositories: list[str] = attrs.field(factory=list)
+    closed: list[str] = attrs.field(factory=list)
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _look_into(path: Path, ignored: Sequence[str], made_again: frozenset[str]) -> FoundBelow:
+    """Look into each directory of a worktree. Blocking.
+
+    git itself does not list a repository in a directory that has tracked files, and only warns of a
+    directory that it cannot read.
+    """
+    found = FoundBelow([each for each in ignored if not each.endswith("/")])
+    tops = {each.rstrip("/") for each in ignored if each.endswith("/")}
+    inside: set[str] = set()
+
+    def note_closed(error: OSError) -> None:
+        found.closed.append(os.path.relpath(error.filename, path))
+
+    for below, directories, names in os.walk(path, onerror=note_closed):
+        here = os.path.relpath(below, path)
+        is_top = here == "."
+        if ".git" in (directories if is_top else (*directories, *names)):
+            found.repositories.append(here)
+        if not is_top and _is_of_another(below) and (directories or names):
+            found.closed.append(here)
+        directories[:] = [each for each in directories if each != ".git"]
+        if here in tops or here.rpartition("/")[0] in inside:
+            inside.add(here)
+            links = [each for each in directories if Path(below, each).is_symlink()]
+            files = [f"{here}/{each}" for each in (*names, *links)]
+            found.files.extend(each for each in files if not is_made_again(each, made_again))
+    return found
+
+
+def _is_of_another(directory: str) -> bool:
+    """Return whether this user may neither empty a directory nor change its mode."""
+    is_own = os.lstat(directory).st_uid == os.geteuid()
+    return not is_own and not os.access(directory, os.W_OK | os.X_OK, effective_ids=True)
+
+
+def _modules(own: Checkout, names: Sequence[str]) -> list[str]:
+    """Return the submodules with files, or whose repository git keeps beside the worktree's."""
+    found = [each for each in names if _has_entries(own.top / each)]
+    return found or ([".git/modules"] if _has_entries(own.git / "modules") else [])
 
 
 def _has_entries(directory: Path) -> bool:
@@ -352,14 +400,16 @@ def _digests(path: Path, included: Mapping[str, str]) -> dict[str, str | None]:
     return {each: digest_of(path / path_of_text(each)) for each in included}
 
 
-def _operation(git_directory: Path) -> str:
-    for name, what in UNFINISHED.items():
-        if os.path.lexists(git_directory / name):
-            return what
-    refs = git_directory / "refs"
-    if any(each.is_file() for each in refs.rglob("*")):
-        return "work with references of its own"
-    return ""
+def operation_in(git_directory: Path) -> str:
+    """Return what git is in the middle of in a checkout; empty: nothing. Blocking."""
+    found = (what for name, what in UNFINISHED.items() if os.path.lexists(git_directory / name))
+    return next(found, "")
+
+
+def _unfinished(git_directory: Path) -> str:
+    """Return what is not complete in a worktree, whose own references are lost with it."""
+    has_refs = any(each.is_file() for each in (git_directory / "refs").rglob("*"))
+    return operation_in(git_directory) or ("work with references of its own" if has_refs else "")
 
 
 def _users_of(path: Path) -> list[int]:

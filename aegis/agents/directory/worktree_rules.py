@@ -71,7 +71,8 @@ class Holdings:
     ``untracked`` files that git does not know, ``ignored`` those that it is to ignore. Each of
     ``repositories`` is a repository inside. ``commits`` are ids of commits that no other reference
     reaches. ``operation`` is what git is in the middle of, ``users`` the processes that work there.
-    ``unknown`` says why the rest is not known.
+    ``closed`` are directories that only another user may list or empty. ``unknown`` says why the
+    rest is not known.
     """
 
     changed: Sequence[str] = ()
@@ -81,6 +82,7 @@ class Holdings:
     commits: Sequence[str] = ()
     operation: str = ""
     users: Sequence[int] = ()
+    closed: Sequence[str] = ()
     unknown: str = ""
 
 
@@ -144,6 +146,11 @@ def losses(holdings: Holdings) -> list[str]:
         ),
         f"{holdings.operation} that is not complete" if holdings.operation else "",
         list_names([*map(str, holdings.users)], "process that works in it", "processes in it"),
+        list_names(
+            holdings.closed,
+            "directory that cannot be read or emptied",
+            "directories that cannot be read or emptied",
+        ),
         holdings.unknown,
     ]
     return [each for each in found if each]
