@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.aegis.agents.directory.test_checkout import git
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agent_worktrees import START, branches, team, tree_of, trees, work
+from tests.e2e.test_agent_worktrees import START, branches, make_work, team, tree_of, trees, work
 from tests.e2e.test_agents import Team
 from tests.resources.waiting import until
 
@@ -236,6 +238,50 @@ def test_a_target_elsewhere_deleted_or_never_there(team: Team, work: Path) -> No
     git(tree_of(team, handle), "checkout", "-q", "--detach", "HEAD~1")
     git(work, "branch", "main")
     assert "is not that of its branch" in refused_there(team, handle)
+
+
+def test_a_target_in_another_file_system_is_left_to_the_person(team: Team, work: Path) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == work.stat().st_dev:
+        pytest.skip("/dev/shm is not another file system than that of the tests")
+    handle = team.spawn(worktree=True, handle="ann")
+    git(work, "switch", "-q", "-c", "other")
+    with tempfile.TemporaryDirectory(dir=shared) as directory:
+        git(work, "worktree", "add", "-q", f"{directory}/tree", "main")
+        commit(tree_of(team, handle), **{"kept.txt": "new\n", "sub/file": "new\n"})
+        text = refused(team, handle)
+        assert f"{directory}/tree is in another file system than the repository" in text
+        assert git(Path(directory) / "tree", "status", "--porcelain") == ""
+
+
+class Impatient(DaemonProcess):
+    """A daemon that waits a few seconds only for git."""
+
+    @property
+    def program(self) -> list[str]:
+        shorter = "from aegis.agents.directory import git; git.LIMIT_S = git.LONG_S = 4.0"
+        run = "from aegis.cli.main import main; main()"
+        return [sys.executable, "-P", "-c", f"{shorter}; {run}"]
+
+
+def test_a_git_that_does_not_end_is_killed_and_others_continue(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    daemon = Impatient(tmp_path / "own")
+    work = make_work(daemon.root)
+    team = Team(daemon)
+    first, second = (team.spawn(worktree=True) for _ in range(2))
+    commit(tree_of(team, first), **{"kept.txt": "new\n"})
+    tip = git(work, "rev-parse", "main")
+    os.mkfifo(work / ".gitattributes")
+    waiting = daemon.send("agent_merge", handle=first)
+    waiting.has_arrived()
+    assert "is removed" in team.call("close", handle=second)["reason"]
+    with pytest.raises(CommandFailed, match=r"git update-index did not end within 4 s"):
+        waiting.result()
+    (work / ".gitattributes").unlink()
+    assert git(work, "rev-parse", "main") == tip
+    assert merge(team, first)[0] == 0
+    daemon.stop()
 
 
 def refused_there(team: Team, handle: str) -> str:

@@ -171,8 +171,8 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     first, second, third, among_tracked, top = (tree_of(team, each) for each in handles)
     with subprocess.Popen(["sleep", "1000"], cwd=first) as process:
         reason = team.call("close", handle=handles[0])["reason"]
-        assert f"1 process that works in it ({process.pid})" in reason
         process.kill()
+    assert f"1 process that works in it ({process.pid})" in reason
     (second / "node_modules" / "dependency").mkdir(parents=True)
     git(second / "node_modules" / "dependency", "init", "-q")
     assert "repository inside" in team.call("close", handle=handles[1])["reason"]
@@ -180,6 +180,10 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     (third / "kept.txt").write_text("hidden from git status")
     assert "1 changed file (kept.txt)" in team.call("close", handle=handles[2])["reason"]
     assert "is removed" not in team.call("close", handle=handles[2])["reason"]
+    # Nobody writes into a FIFO, for which git would wait.
+    os.mkfifo(second / "sub" / ".gitignore")
+    [held] = [each["holds"] for each in trees(team) if each["path"] == str(second)]
+    assert "git would wait for ever for 1 FIFO (sub/.gitignore); delete it" in held
     # git lists neither of these.
     git(among_tracked / "sub", "init", "-q")
     git(among_tracked / "sub", "add", "file")

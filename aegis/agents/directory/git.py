@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,18 @@ from aegis.limits import open_process
 
 MAX_ERROR_BYTES = 4096
 
+LIMIT_S = 60.0
+"""Seconds that git has: for a FIFO, or a file system without an answer, it would wait for ever."""
+
+LONG_S = 600.0
+"""Seconds for commands that read or write all files of a checkout, or all of its history."""
+
 PREFIX = "aegis-git-"
+
+MARK = "AEGIS_GIT"
+"""A variable of the git processes of this daemon, with a value that no agent has."""
+
+_MARK_VALUE = secrets.token_hex(16)
 
 CONFIGURATION = """\
 [core]
@@ -113,6 +125,7 @@ class IsolatedGit:
         index: Path | None = None,
         check: bool = True,
         variables: Mapping[str, str] | None = None,
+        is_long: bool = False,
     ) -> GitOutput:
         """Run git; return the first ``limit`` bytes that it prints. Raises ``Unavailable``."""
         environment = {
@@ -133,6 +146,7 @@ class IsolatedGit:
             environment,
             limit=limit,
             check=check,
+            limit_s=LONG_S if is_long else LIMIT_S,
         )
 
 
@@ -165,6 +179,7 @@ async def run_in(
     *,
     check: bool = True,
     inherited: Sequence[int] = (),
+    is_long: bool = False,
 ) -> GitOutput:
     """Run git on the references of a checkout; it inherits these files. Raises ``Unavailable``."""
     environment = {
@@ -185,6 +200,7 @@ async def run_in(
         limit=limit,
         check=check,
         inherited=inherited,
+        limit_s=LONG_S if is_long else LIMIT_S,
     )
 
 
@@ -198,10 +214,11 @@ async def run_git(
     limit: int,
     check: bool = True,
     inherited: Sequence[int] = (),
+    limit_s: float,
 ) -> GitOutput:
     """Run the git command ``what``; return the first ``limit`` bytes that it prints.
 
-    Raises ``Unavailable``.
+    Raises ``Unavailable``, also if it does not end within ``limit_s`` seconds.
     """
     with tempfile.TemporaryFile() as errors:
         start = partial(
@@ -211,7 +228,7 @@ async def run_git(
             stdout=subprocess.PIPE,
             stderr=errors,
             cwd=cwd,
-            env=dict(environment),
+            env={**environment, MARK: _MARK_VALUE},
             start_new_session=True,
             pass_fds=tuple(inherited),
         )
@@ -222,16 +239,19 @@ async def run_git(
         assert process.stdout is not None
         data = bytearray()
         try:
-            while len(data) <= limit and (piece := await process.stdout.receive_some(65_536)):
-                data += piece
-            if len(data) <= limit:
-                await process.wait()
+            with trio.move_on_after(limit_s) as scope:
+                while len(data) <= limit and (piece := await process.stdout.receive_some(65_536)):
+                    data += piece
+                if len(data) <= limit:
+                    await process.wait()
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
             with trio.CancelScope(shield=True):
                 await process.wait()
                 await trio.aclose_forcefully(process.stdout)
+        if scope.cancelled_caught:
+            raise Unavailable(f"{verb}: git {what} did not end within {limit_s:g} s in {cwd!r}")
         errors.seek(0)
         reason = errors.read(MAX_ERROR_BYTES).decode("utf-8", "replace").strip().splitlines()
     is_whole = len(data) <= limit
@@ -239,3 +259,8 @@ async def run_git(
     if check and is_whole and status:
         raise Unavailable(f"{verb}: git {what} failed: {reason[-1] if reason else status}")
     return GitOutput(bytes(data[:limit]), is_whole, status)
+
+
+def is_own_git(process: Path) -> bool:
+    """Return whether a directory of /proc is that of a git of this daemon. Raises ``OSError``."""
+    return f"{MARK}={_MARK_VALUE}".encode() in (process / "environ").read_bytes().split(b"\0")

@@ -27,6 +27,7 @@ import trio
 from aegis.agents import faults
 from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout, git_text
 from aegis.agents.directory.git import (
+    LIMIT_S,
     IsolatedGit,
     git_program,
     isolated_git,
@@ -159,7 +160,7 @@ async def _check_worktree(checkout: Checkout, row: Worktree, path: Path, tip: st
             f"{VERB}: the worktree has {operation} that is not complete; have the agent end it"
         )
     with isolated_git(VERB, checkout, head, path) as git:
-        changed, untracked = await uncommitted(git, head, own.git / "index")
+        changed, untracked, _ = await uncommitted(git, head, own.git / "index")
     names = [*map(text_of_path, (*changed.names, *untracked.names))]
     if names:
         raise InvalidRequest(
@@ -201,7 +202,7 @@ async def _merge_commit(git: IsolatedGit, row: Worktree, old: str, tip: str, by_
                 f"which is not run; {by_hand}"
             )
     words = ["merge-tree", "--write-tree", "--name-only", "-z", old, tip]
-    found = await git.run(words, MAX_NAMES_BYTES, check=False, variables=variables)
+    found = await git.run(words, MAX_NAMES_BYTES, check=False, variables=variables, is_long=True)
     tree, *rest = found.data.split(b"\0")
     if found.status == 1:
         names = [text_of_path(os.fsdecode(each)) for each in _until_empty(rest)]
@@ -236,7 +237,9 @@ async def _identity(checkout: Checkout) -> dict[str, str]:
         variable = f"GIT_{who}_IDENT"
         command = [git_program(VERB), "-c", "user.useConfigOnly=true", "var", variable]
         place = str(checkout.common)
-        done = await run_git(VERB, "var", command, place, environment, limit=4096, check=False)
+        done = await run_git(
+            VERB, "var", command, place, environment, limit=4096, check=False, limit_s=LIMIT_S
+        )
         parsed = re.fullmatch(r"([^<>\n]+) <([^<>\n]*)> \d+ [+-]\d{4}", done.text)
         if done.status or parsed is None:
             raise InvalidRequest(
@@ -371,6 +374,8 @@ def _obstacles(place: Checkout, changed: Sequence[ChangedFile]) -> list[str]:
     tracked = {each.path for each in changed if each.old}
     device = place.git.stat().st_dev
     found: list[str] = []
+    if place.top.stat().st_dev != device:
+        raise _apart(place.top)
     for each in changed:
         path = place.top / each.path
         parents = [*path.relative_to(place.top).parents][:-1]
@@ -381,16 +386,21 @@ def _obstacles(place: Checkout, changed: Sequence[ChangedFile]) -> list[str]:
                     found.append(text_of_path(str(parent)))
                 break
             if status is not None and status.st_dev != device:
-                raise InvalidRequest(
-                    f"{VERB}: {text_of_path(place.top / parent)} is in another file system than "
-                    "the repository; merge it yourself"
-                )
+                raise _apart(place.top / parent)
         if each.new and not each.old and (status := _lstat(path)) is not None:
             if not stat.S_ISDIR(status.st_mode):
                 found.append(text_of_path(each.path))
             else:
                 found += [text_of_path(name) for name in _files_below(place.top, path) - tracked]
     return sorted({*found})
+
+
+def _apart(directory: Path) -> InvalidRequest:
+    # A file cannot be moved there at once.
+    return InvalidRequest(
+        f"{VERB}: {text_of_path(directory)} is in another file system than the repository; merge "
+        "it yourself"
+    )
 
 
 def _files_below(top: Path, directory: Path) -> set[str]:
@@ -570,7 +580,9 @@ class _Stage:
         directory.mkdir()
         git = attrs.evolve(self.git, work_tree=directory)
         for at in range(0, len(paths), 500):
-            await git.run(["checkout-index", "--", *paths[at : at + 500]], index=index)
+            await git.run(
+                ["checkout-index", "--", *paths[at : at + 500]], index=index, is_long=True
+            )
 
     def write(self, changed: Sequence[ChangedFile]) -> list[str]:
         """Replace the files of the checkout; return those for which that failed. Blocking."""
@@ -625,7 +637,7 @@ class _Stage:
     async def install_index(self) -> None:
         """Replace the index of the checkout, which is locked. Raises ``OSError``."""
         refresh = ["update-index", "-q", "--refresh"]  # fails if files were changed
-        await self.git.run(refresh, MAX_NAMES_BYTES, index=self.index, check=False)
+        await self.git.run(refresh, MAX_NAMES_BYTES, index=self.index, check=False, is_long=True)
         self.index.replace(self.place.git / "index")
 
 

@@ -13,12 +13,13 @@ from pathlib import Path
 import attrs
 
 from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout
-from aegis.agents.directory.git import GitOutput, IsolatedGit, isolated_git, run_in
+from aegis.agents.directory.git import GitOutput, IsolatedGit, is_own_git, isolated_git, run_in
 from aegis.agents.directory.worktree_rules import (
     Holdings,
     Worktree,
     ignored_losses,
     is_made_again,
+    list_names,
 )
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.limits import in_thread
@@ -34,6 +35,8 @@ MAX_INCLUDED_BYTES = 256 * 1024 * 1024
 
 MAX_INCLUDE_BYTES = 64 * 1024
 MAX_NAMES_BYTES = 4 * 1024 * 1024
+
+READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
@@ -139,7 +142,7 @@ async def check_out(checkout: Checkout, path: Path, commit: str) -> None:
     """Write the files of a commit into a new worktree, without filters. Raises ``Unavailable``."""
     index = checkout.common / "worktrees" / path.name / "index"
     with isolated_git(VERB, checkout, commit, path) as git:
-        await git.run(["read-tree", "--reset", "-u", commit], index=index)
+        await git.run(["read-tree", "--reset", "-u", commit], index=index, is_long=True)
 
 
 async def copy_included(checkout: Checkout, path: Path, commit: str) -> dict[str, str]:
@@ -268,23 +271,22 @@ async def _examined(
     if head is None:
         return Holdings(users=users, unknown="its commit could not be read")
     with isolated_git(VERB, checkout, head, path) as git:
-        changed, untracked = await uncommitted(git, head, own.git / "index")
+        changed, untracked, found = await uncommitted(git, head, own.git / "index")
         listing = ["ls-files", "--others", "-z", "--exclude-standard", "--ignored", "--directory"]
         ignored = await git.run(listing, MAX_NAMES_BYTES)
         entries = await git.run(["ls-files", "--stage", "-z"], MAX_NAMES_BYTES * 8)
     if not (changed.is_whole and untracked.is_whole and ignored.is_whole and entries.is_whole):
         return Holdings(users=users, unknown="it has too many files to be examined")
     modules = [each.partition("\t")[2] for each in entries.names if each.startswith("160000 ")]
-    found = await in_thread(_look_into, path, ignored.names, made_again)
+    files = await in_thread(_ignored_files, path, ignored.names, made_again)
     repositories = [*found.repositories, *await in_thread(_modules, own, modules)]
     repositories += [each for each in untracked.names if each.endswith("/")]
     digests = await in_thread(_digests, path, row.included)
     commits = await _unreachable(checkout, row, head)
-    files = [*map(text_of_path, found.files)]
     return Holdings(
         changed=[text_of_path(each) for each in changed.names],
         untracked=[text_of_path(each) for each in untracked.names if not each.endswith("/")],
-        ignored=ignored_losses(files, row.included, digests, made_again),
+        ignored=ignored_losses([*map(text_of_path, files)], row.included, digests, made_again),
         repositories=sorted({text_of_path(each.rstrip("/")) for each in repositories}),
         commits=commits,
         operation=await in_thread(_unfinished, own.git),
@@ -308,15 +310,20 @@ class FoundNames:
 
 async def uncommitted(
     git: IsolatedGit, head: str, real_index: Path
-) -> tuple[FoundNames, GitOutput]:
-    """Return the files of a worktree that differ from ``head``, and those that git does not know.
+) -> tuple[FoundNames, GitOutput, FoundBelow]:
+    """Return the files of a worktree that differ from ``head``, those that git does not know, and
+    what it does not list.
 
-    The index of ``git`` has the files of ``head`` then.
+    The index of ``git`` has the files of ``head`` then. Raises ``Unavailable``.
     """
+    found = await in_thread(_look_into, git.work_tree)
+    if found.pipes:
+        names = list_names([*map(text_of_path, found.pipes)], "FIFO")
+        raise Unavailable(f"git would wait for ever for {names}; delete it")
     await git.run(["read-tree", head])
     changed = await changed_files(git, head, real_index)
     listing = ["ls-files", "--others", "-z", "--exclude-standard"]
-    return changed, await git.run(listing, MAX_NAMES_BYTES)
+    return changed, await git.run(listing, MAX_NAMES_BYTES), found
 
 
 async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundNames:
@@ -325,9 +332,10 @@ async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundN
     The index of the worktree could hide a change of the directory, and may have one that is not in
     the directory any more.
     """
-    await git.run(["update-index", "-q", "--refresh"], MAX_NAMES_BYTES, check=False)
+    refresh = ["update-index", "-q", "--refresh"]  # which reads all files
+    await git.run(refresh, MAX_NAMES_BYTES, check=False, is_long=True)
     words = ["diff-files", "--name-only", "-z", "--ignore-submodules=all"]
-    found = await git.run(words, MAX_NAMES_BYTES)
+    found = await git.run(words, MAX_NAMES_BYTES, is_long=True)
     copy = git.own / "their-index"
     shutil.copyfile(real_index, copy)
     cached = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", head, "--"]
@@ -338,25 +346,24 @@ async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundN
 
 @attrs.frozen
 class FoundBelow:
-    """The ignored ``files`` in a directory, the ``repositories``, and ``closed`` directories.
+    """The ``repositories`` in a directory, its ``closed`` directories, and ``pipes``.
 
-    Only another user may list or empty a closed directory.
+    Only another user may list or empty a closed directory. Pipes have the names of files that git
+    reads.
     """
 
-    files: list[str]
     repositories: list[str] = attrs.field(factory=list)
     closed: list[str] = attrs.field(factory=list)
+    pipes: list[str] = attrs.field(factory=list)
 
 
-def _look_into(path: Path, ignored: Sequence[str], made_again: frozenset[str]) -> FoundBelow:
+def _look_into(path: Path) -> FoundBelow:
     """Look into each directory of a worktree. Blocking.
 
-    git itself does not list a repository in a directory that has tracked files, and only warns of a
-    directory that it cannot read.
+    git itself does not list a repository in a directory that has tracked files, only warns of a
+    directory that it cannot read, and waits for the writer of a FIFO.
     """
-    found = FoundBelow([each for each in ignored if not each.endswith("/")])
-    tops = {each.rstrip("/") for each in ignored if each.endswith("/")}
-    inside: set[str] = set()
+    found = FoundBelow()
 
     def note_closed(error: OSError) -> None:
         found.closed.append(os.path.relpath(error.filename, path))
@@ -366,15 +373,27 @@ def _look_into(path: Path, ignored: Sequence[str], made_again: frozenset[str]) -
         is_top = here == "."
         if ".git" in (directories if is_top else (*directories, *names)):
             found.repositories.append(here)
-        if not is_top and _is_of_another(below) and (directories or names):
+        if not is_top and (directories or names) and _is_of_another(below):
             found.closed.append(here)
+        for each in READ_BY_GIT.intersection(names):
+            if Path(below, each).is_fifo():
+                found.pipes.append(os.path.normpath(f"{here}/{each}"))
         directories[:] = [each for each in directories if each != ".git"]
-        if here in tops or here.rpartition("/")[0] in inside:
-            inside.add(here)
-            links = [each for each in directories if Path(below, each).is_symlink()]
-            files = [f"{here}/{each}" for each in (*names, *links)]
-            found.files.extend(each for each in files if not is_made_again(each, made_again))
     return found
+
+
+def _ignored_files(path: Path, ignored: Sequence[str], made_again: frozenset[str]) -> list[str]:
+    """Return the ignored files, also those in ignored directories. Blocking."""
+    files = [each for each in ignored if not each.endswith("/")]
+    for name in ignored:
+        if name.endswith("/"):
+            for below, directories, names in os.walk(path / name):
+                here = os.path.relpath(below, path)
+                directories[:] = [each for each in directories if each != ".git"]
+                links = [each for each in directories if Path(below, each).is_symlink()]
+                found = [f"{here}/{each}" for each in (*names, *links)]
+                files += [each for each in found if not is_made_again(each, made_again)]
+    return files
 
 
 def _is_of_another(directory: str) -> bool:
@@ -418,7 +437,8 @@ def _users_of(path: Path) -> list[int]:
     users: list[int] = []
     for each in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has ended, or is another user's
-            if each.name.isdecimal() and (each / "cwd").readlink().is_relative_to(real):
+            is_here = each.name.isdecimal() and (each / "cwd").readlink().is_relative_to(real)
+            if is_here and not is_own_git(each):
                 users.append(int(each.name))
     return users
 
@@ -434,7 +454,7 @@ async def is_elsewhere(checkout: Checkout, commit: str, branch: str) -> bool:
     """Return whether a reference other than ``branch`` reaches a commit. Raises ``Unavailable``."""
     words = ["for-each-ref", "--format=%(refname)", "--contains", commit]
     places = ["refs/heads", "refs/remotes", "refs/tags"]
-    found = await run_in(VERB, checkout, [*words, *places], MAX_NAMES_BYTES)
+    found = await run_in(VERB, checkout, [*words, *places], MAX_NAMES_BYTES, is_long=True)
     return any(each != f"refs/heads/{branch}" for each in found.text.splitlines())
 
 
