@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -194,6 +195,44 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     git(top, "commit", "-q", "--allow-empty", "-m", "inside")
     assert "1 repository inside (.)" in team.call("close", handle=handles[4])["reason"]
     assert (among_tracked / "sub" / ".git" / "HEAD").exists()
+
+
+def test_a_worktree_is_made_again_where_it_ended(team: Team, work: Path) -> None:
+    handle = team.spawn("SAY x", worktree=True, branch="fix/one")
+    team.has_outcomes(handle, "completed")
+    path = tree_of(team, handle)
+
+    def committed() -> str:
+        git(path, "commit", "-q", "--allow-empty", "-m", "more")
+        return git(path, "rev-parse", "HEAD")
+
+    def is_made_again_at(tip: str, branch: str) -> None:
+        assert not path.exists()
+        team.call("agent_resume", handle=handle)
+        assert git(path, "rev-parse", "HEAD") == tip
+        assert git(path, "rev-parse", "--abbrev-ref", "HEAD") == branch
+        assert git(path, "status", "--porcelain") == ""
+
+    git(path, "checkout", "-q", "-b", "feature")
+    tip = committed()
+    assert "is removed" in team.call("close", handle=handle)["reason"], "feature has the commit"
+    is_made_again_at(tip, "feature")
+    # In another directory, a branch is not checked out a second time.
+    team.call("close", handle=handle)
+    git(work, "checkout", "-q", "feature")
+    is_made_again_at(tip, "HEAD")
+    tips = []
+    for how in ("forced", "forced", "deleted"):
+        tips.append(committed())
+        team.call("close", handle=handle)
+        if how == "forced":
+            team.call("agent_worktree_remove", handle=handle, force=True)
+        else:
+            shutil.rmtree(path)
+        is_made_again_at(tips[-1], "HEAD")
+        git(path, "checkout", "-q", "--detach", "main")
+    kept = git(work, "for-each-ref", "--format=%(objectname)", "refs/heads/aegis-kept").split()
+    assert sorted(kept) == sorted(tips)
 
 
 class PlainUser(DaemonProcess):

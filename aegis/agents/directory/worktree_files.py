@@ -20,6 +20,7 @@ from aegis.agents.directory.worktree_rules import (
     ignored_losses,
     is_made_again,
     list_names,
+    refuse_branch,
 )
 from aegis.errors import AegisError, InvalidRequest, Unavailable
 from aegis.limits import in_thread
@@ -125,17 +126,25 @@ async def has_branch(checkout: Checkout, branch: str) -> str | None:
     return found.text if found.status == 0 and found.text else None
 
 
-async def add(checkout: Checkout, path: Path, row: Worktree, *, is_new: bool) -> None:
-    """Have git register a worktree, without its files. ``is_new``: make its branch too.
+async def add(checkout: Checkout, path: Path, row: Worktree) -> None:
+    """Have git register a worktree, without its files, where it ended or is to begin.
 
-    It is locked: ``git worktree prune`` leaves it alone. Raises ``Unavailable``.
+    If the branch on which it ended is gone, or checked out in another directory, it has the commit
+    alone. It is locked: ``git worktree prune`` leaves it alone. Raises ``Unavailable``.
     """
     words = ["worktree", "add", "--quiet", "--no-checkout", "--lock"]
-    reason = ["--reason", f"of the session {row.id} of aegis-actors"]
-    branch = (
-        ["-b", row.branch, str(path), row.tip or row.base] if is_new else [str(path), row.branch]
-    )
-    await run_in(VERB, checkout, [*words, *reason, *branch])
+    words += ["--reason", f"of the session {row.id} of aegis-actors"]
+    begin = row.tip or row.base
+    if row.ended_on is None:
+        is_there = await has_branch(checkout, row.branch) is not None
+        branch = [str(path), row.branch] if is_there else ["-b", row.branch, str(path), begin]
+        await run_in(VERB, checkout, [*words, *branch])
+        return
+    if refuse_branch(row.ended_on) is None and await has_branch(checkout, row.ended_on):
+        done = await run_in(VERB, checkout, [*words, str(path), row.ended_on], check=False)
+        if done.status == 0:
+            return
+    await run_in(VERB, checkout, [*words, "--detach", str(path), begin])
 
 
 async def check_out(checkout: Checkout, path: Path, commit: str) -> None:
@@ -485,8 +494,13 @@ def _delete_directory(path: Path) -> None:
 
 async def save_commit(checkout: Checkout, commit: str, name: str) -> None:
     """Make a branch for a commit that no reference reaches. Raises ``Unavailable``."""
-    if not await is_elsewhere(checkout, commit, ""):
-        await run_in(VERB, checkout, ["update-ref", f"refs/heads/aegis-kept/{name}", commit])
+    if await is_elsewhere(checkout, commit, ""):
+        return
+    branch = f"aegis-kept/{name}"
+    if await has_branch(checkout, branch) is not None:  # of an earlier removal
+        branch += f"-{commit[:12]}"
+    none = "0" * len(commit)
+    await run_in(VERB, checkout, ["update-ref", f"refs/heads/{branch}", commit, none])
 
 
 async def delete_branch(checkout: Checkout, branch: str, commit: str) -> None:

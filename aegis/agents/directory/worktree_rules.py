@@ -42,8 +42,9 @@ class Worktree:
     ``checkout`` is the directory of the checkout that it was made from, and ``subdirectory`` the
     place in it where the session works; both as stored paths. ``target`` is the branch that was
     checked out there, empty if none was. ``base`` is the commit with which it began, ``tip`` the
-    last one when it was removed. ``included`` are the files that were copied into it, with digests
-    of their content. ``kept`` says why it was not removed at the close of its session.
+    last one when it was removed. ``ended_on`` is the branch that was checked out then, empty: none
+    was; None if that is ``branch``. ``included`` are the files that were copied into it, with
+    digests of their content. ``kept`` says why it was not removed at the close of its session.
 
     ``making`` and ``removing`` are intents, as is ``merge``: they are durable before git runs.
     """
@@ -58,6 +59,7 @@ class Worktree:
     is_named: bool = False
     state: WorktreeState = "making"
     tip: str = ""
+    ended_on: str | None = None
     kept: str = ""
     included: Mapping[str, str] = attrs.field(factory=dict)
     merge: BranchMerge | None = None

@@ -23,7 +23,7 @@ from actors import Context, Reply
 from aegis.agents import faults
 from aegis.agents.directory import merging
 from aegis.agents.directory import worktree_files as files
-from aegis.agents.directory.checkout import Checkout, commit_of, find_checkout
+from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.directory.worktree_rules import (
     PREFIX,
@@ -211,7 +211,7 @@ class Worktrees:
                 base=source.commit,
                 at=utc_now(),
             )
-            row = await self._made(await self._put(row), source.checkout, is_new=True)
+            row = await self._made(await self._put(row), source.checkout, has_session=False)
         await faults.WORKTREE_OPEN_BEFORE.reach(id_)
         return self.cwd(row)
 
@@ -237,27 +237,29 @@ class Worktrees:
             head = await in_thread(_head, checkout, path)
             if head is not None:
                 await files.save_commit(checkout, head, id_)
-            await files.delete(checkout, path, path)
-            has_branch = await files.has_branch(checkout, row.branch) is not None
+                if row.state == "ready":
+                    row = await in_thread(_ended, row, checkout, path)
+            # Durable before git's own record of that commit is deleted.
             row = await self._put(attrs.evolve(row, state="making", kept=""))
-            await self._made(row, checkout, is_new=not has_branch)
+            await files.delete(checkout, path, path)
+            await self._made(row, checkout, has_session=True)
 
-    async def _made(self, row: Worktree, checkout: Checkout, *, is_new: bool) -> Worktree:
+    async def _made(self, row: Worktree, checkout: Checkout, *, has_session: bool) -> Worktree:
         path = self.path(row.id)
         try:
             await faults.WORKTREE_MAKE_BEFORE.reach(row.id)
             await in_thread(_make_parent, path.parent)
             await in_thread(files.exclude_state, checkout, Path(path_of_text(self._root)))
-            await files.add(checkout, path, row, is_new=is_new)
+            await files.add(checkout, path, row)
             await faults.WORKTREE_FILES_BEFORE.reach(row.id)
-            commit = await files.has_branch(checkout, row.branch) or row.base
+            commit = await in_thread(_head, checkout, path) or row.base
             await files.check_out(checkout, path, commit)
             included = await files.copy_included(checkout, path, row.base)
             await faults.WORKTREE_MAKE_AFTER.reach(row.id)
             return await self._put(attrs.evolve(row, state="ready", included=included))
         except (AegisError, OSError) as error:
             with contextlib.suppress(AegisError, OSError):  # else the next start undoes it
-                await self._undo(row, has_session=not is_new or bool(row.tip))
+                await self._undo(row, has_session)
             if isinstance(error, AegisError):
                 raise
             raise Unavailable(f"{VERB}: it could not be made: {error}") from error
@@ -405,7 +407,8 @@ class Worktrees:
             if kept:
                 return await self._put(attrs.evolve(row, state="ready", kept=kept))
         head = await in_thread(_head, checkout, path)
-        row = await self._put(attrs.evolve(row, state="removing", tip=head or row.tip or row.base))
+        row = await in_thread(_ended, row, checkout, path)
+        row = await self._put(attrs.evolve(row, state="removing"))
         await faults.WORKTREE_REMOVE_BEFORE.reach(row.id)
         if path.exists():
             path.rename(renamed)
@@ -487,8 +490,17 @@ def _nothing() -> None:
 
 
 def _head(checkout: Checkout, path: Path) -> str | None:
-    git = checkout.common / "worktrees" / path.name
-    return commit_of(Checkout(top=path, git=git, common=checkout.common))
+    return commit_of(files.worktree_checkout(checkout, path, path.name))
+
+
+def _ended(row: Worktree, checkout: Checkout, path: Path) -> Worktree:
+    """Return a row with the commit and the branch that its worktree has now. Blocking."""
+    own = files.worktree_checkout(checkout, path, path.name)
+    head = commit_of(own)
+    if head is None:
+        return attrs.evolve(row, tip=row.tip or row.base)
+    branch = branch_of(own) or ""
+    return attrs.evolve(row, tip=head, ended_on=None if branch == row.branch else branch)
 
 
 def _make_parent(directory: Path) -> None:
