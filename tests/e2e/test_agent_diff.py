@@ -138,6 +138,25 @@ def test_the_programs_of_a_repository_inside_do_not_run(team: Team, work: Path) 
     assert not evidence.exists()
 
 
+def test_the_state_of_the_daemon_is_left_out_and_a_removed_directory_refused(
+    team: Team, work: Path
+) -> None:
+    (work / ".gitignore").write_text("ignored\n")
+    handle = team.spawn(worktree=False)
+    team.spawn(worktree=True)
+    (work / "x" / ".aegis").mkdir(parents=True)
+    (work / "x" / ".aegis" / "file").write_text("x")
+    found = difference(team, handle)
+    assert found["new_files"] == [".aegis.yaml", "x/.aegis/file"]
+    assert found["uncommitted"] == [".aegis.yaml", ".gitignore", "x/.aegis/file"]
+    nested = work / "nested"
+    git(work, "worktree", "add", "-q", "nested")
+    handle = team.spawn(directory="nested")
+    git(work, "worktree", "remove", "nested")
+    refusal = str(team.daemon.refusal("agent_diff", handle=handle))
+    assert f"{nested}, where '{handle}' worked, is removed" in refusal
+
+
 def test_a_large_or_odd_change_is_cut_and_says_so(team: Team, work: Path) -> None:
     handle = team.spawn()
     (work / "kept.txt").write_text("a line of the file\n" * 200_000)

@@ -17,7 +17,16 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.aegis.agents.directory.test_checkout import git
 from tests.e2e.harness import DaemonProcess
-from tests.e2e.test_agent_worktrees import START, branches, make_work, team, tree_of, trees, work
+from tests.e2e.test_agent_worktrees import (
+    START,
+    branches,
+    make_work,
+    running,
+    team,
+    tree_of,
+    trees,
+    work,
+)
 from tests.e2e.test_agents import Team
 from tests.resources.waiting import until
 
@@ -268,20 +277,19 @@ def test_a_git_that_does_not_end_is_killed_and_others_continue(tmp_path: Path) -
     (tmp_path / "own").mkdir()
     daemon = Impatient(tmp_path / "own")
     work = make_work(daemon.root)
-    team = Team(daemon)
-    first, second = (team.spawn(worktree=True) for _ in range(2))
-    commit(tree_of(team, first), **{"kept.txt": "new\n"})
-    tip = git(work, "rev-parse", "main")
-    os.mkfifo(work / ".gitattributes")
-    waiting = daemon.send("agent_merge", handle=first)
-    waiting.has_arrived()
-    assert "is removed" in team.call("close", handle=second)["reason"]
-    with pytest.raises(CommandFailed, match=r"git update-index did not end within 4 s"):
-        waiting.result()
-    (work / ".gitattributes").unlink()
-    assert git(work, "rev-parse", "main") == tip
-    assert merge(team, first)[0] == 0
-    daemon.stop()
+    with running(daemon) as team:
+        first, second = (team.spawn(worktree=True) for _ in range(2))
+        commit(tree_of(team, first), **{"kept.txt": "new\n"})
+        tip = git(work, "rev-parse", "main")
+        os.mkfifo(work / ".gitattributes")
+        waiting = daemon.send("agent_merge", handle=first)
+        waiting.has_arrived()
+        assert "is removed" in team.call("close", handle=second)["reason"]
+        with pytest.raises(CommandFailed, match=r"git update-index did not end within 4 s"):
+            waiting.result()
+        (work / ".gitattributes").unlink()
+        assert git(work, "rev-parse", "main") == tip
+        assert merge(team, first)[0] == 0
 
 
 def refused_there(team: Team, handle: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -48,6 +49,14 @@ def team(work: Path, own_daemon: DaemonProcess) -> Iterator[Team]:
     yield Team(own_daemon)
     own_daemon.stop()
     assert agents_of(own_daemon) == []
+
+
+@contextlib.contextmanager
+def running(daemon: DaemonProcess) -> Iterator[Team]:
+    try:
+        yield Team(daemon)
+    finally:
+        daemon.stop()
 
 
 def tree_of(team: Team, handle: str) -> Path:
@@ -174,6 +183,9 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
         reason = team.call("close", handle=handles[0])["reason"]
         process.kill()
     assert f"1 process that works in it ({process.pid})" in reason
+    # It is looked at again, since a process ends.
+    assert str(first) not in str(trees(team))
+    assert not first.exists()
     (second / "node_modules" / "dependency").mkdir(parents=True)
     git(second / "node_modules" / "dependency", "init", "-q")
     assert "repository inside" in team.call("close", handle=handles[1])["reason"]
@@ -195,6 +207,48 @@ def test_a_worktree_in_use_or_with_a_repository_inside_is_kept(team: Team) -> No
     git(top, "commit", "-q", "--allow-empty", "-m", "inside")
     assert "1 repository inside (.)" in team.call("close", handle=handles[4])["reason"]
     assert (among_tracked / "sub" / ".git" / "HEAD").exists()
+
+
+def test_a_worktree_of_two_sessions_is_removed_with_the_last(team: Team) -> None:
+    owner = team.spawn(worktree=True)
+    path = tree_of(team, owner)
+    other = team.spawn(directory=f".aegis/worktrees/{path.name}/sub")
+    assert team.info(other)["cwd"] == str(path / "sub")
+    assert "worktree" not in team.call("close", handle=owner)["reason"], "it is in use"
+    assert "is removed" in team.call("close", handle=other)["reason"]
+    assert not path.exists()
+    for handle in (owner, other):
+        refusal = team.daemon.refusal("agent_diff", handle=handle)
+        assert f"{path}, where '{handle}' worked, is removed" in str(refusal)
+
+
+def test_a_git_of_the_daemon_itself_does_not_keep_a_worktree(tmp_path: Path) -> None:
+    daemon = SlowGit(tmp_path)
+    make_work(daemon.root)
+    with running(daemon) as team:
+        handle = team.spawn(worktree=True)
+        began, end = tmp_path / "began", tmp_path / "end"
+        os.mkfifo(end)
+        difference = daemon.send("agent_diff", handle=handle)
+        until(began.exists, "git runs in the worktree")
+        assert "is removed" in team.call("close", handle=handle)["reason"]
+        os.close(os.open(end, os.O_RDWR))
+        difference.hang_up()
+
+
+class SlowGit(DaemonProcess):
+    """A daemon in whose PATH the git of a difference waits for its end."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        programs, real = self.root.parent / "programs", shutil.which("git")
+        if not programs.exists():
+            programs.mkdir()
+            wait = f"touch {programs.parent}/began; cat {programs.parent}/end"
+            text = f'#!/bin/sh\n[ "$1" != diff ] || {{ {wait}; }}\nexec {real} "$@"\n'
+            (programs / "git").write_text(text)
+            (programs / "git").chmod(0o755)
+        return super().environment | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
 
 def test_a_worktree_is_made_again_where_it_ended(team: Team, work: Path) -> None:
@@ -247,25 +301,24 @@ class PlainUser(DaemonProcess):
 def test_a_directory_that_cannot_be_read_or_emptied_is_kept(tmp_path: Path) -> None:
     daemon = PlainUser(tmp_path)
     make_work(daemon.root)
-    team = Team(daemon)
-    handles = [team.spawn(worktree=True) for _ in range(2)]
-    unreadable, foreign = (tree_of(team, each) for each in handles)
-    (unreadable / "out").mkdir()
-    (unreadable / "out" / "work.txt").write_text("work")
-    (unreadable / "out").chmod(0)
-    reason = team.call("close", handle=handles[0])["reason"]
-    assert "1 directory that cannot be read or emptied (out)" in reason
-    (unreadable / "out").chmod(0o700)
-    assert (unreadable / "out" / "work.txt").read_text() == "work"
-    # A container may have made files that do not count, as another user.
-    (foreign / "node_modules").mkdir()
-    (foreign / "node_modules" / "made").write_text("x")
-    if os.geteuid() == 0:
-        os.chown(foreign / "node_modules", 65534, 65534)
-        reason = team.call("close", handle=handles[1])["reason"]
-        assert "1 directory that cannot be read or emptied (node_modules)" in reason
-        assert (foreign / "kept.txt").exists()
-    daemon.stop()
+    with running(daemon) as team:
+        handles = [team.spawn(worktree=True) for _ in range(2)]
+        unreadable, foreign = (tree_of(team, each) for each in handles)
+        (unreadable / "out").mkdir()
+        (unreadable / "out" / "work.txt").write_text("work")
+        (unreadable / "out").chmod(0)
+        reason = team.call("close", handle=handles[0])["reason"]
+        assert "1 directory that cannot be read or emptied (out)" in reason
+        (unreadable / "out").chmod(0o700)
+        assert (unreadable / "out" / "work.txt").read_text() == "work"
+        # A container may have made files that do not count, as another user.
+        (foreign / "node_modules").mkdir()
+        (foreign / "node_modules" / "made").write_text("x")
+        if os.geteuid() == 0:
+            os.chown(foreign / "node_modules", 65534, 65534)
+            reason = team.call("close", handle=handles[1])["reason"]
+            assert "1 directory that cannot be read or emptied (node_modules)" in reason
+            assert (foreign / "kept.txt").exists()
 
 
 def test_files_in_the_place_of_a_removed_one_are_left_alone(team: Team, work: Path) -> None:

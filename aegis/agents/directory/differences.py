@@ -7,6 +7,8 @@ program and no hook of it can run, even if ``.gitattributes`` names one.
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import trio
@@ -16,7 +18,7 @@ from aegis.agents.directory.git import GitOutput, IsolatedGit, isolated_git
 from aegis.agents.directory.roster import Member
 from aegis.errors import InvalidRequest, Unavailable
 from aegis.limits import in_thread_or_here
-from aegis.path_text import path_of_text
+from aegis.path_text import path_of_text, text_of_path
 from aegis.protocol.agents import AgentDiff
 
 VERB = "agent diff"
@@ -29,15 +31,30 @@ LIMIT_S = 60.0
 """Seconds that git has, all together."""
 
 
-async def difference(member: Member, cwd: str) -> AgentDiff:
-    """Return what changed since the session began. Raises ``InvalidRequest``, ``Unavailable``."""
-    checkout = await in_thread_or_here(find_checkout, Path(path_of_text(cwd)))
+async def difference(member: Member, cwd: str, worktree: Path | None, root: Path) -> AgentDiff:
+    """Return what changed since the session began in ``cwd``, or in its ``worktree``.
+
+    The state of the daemon for ``root`` is left out. Raises ``InvalidRequest``, ``Unavailable``.
+    """
+    directory = worktree or Path(path_of_text(cwd))
+    is_there = await in_thread_or_here(directory.is_dir)
+    checkout = await in_thread_or_here(find_checkout, directory)
+    # A checkout above a removed one has changes of others.
+    if not is_there or (worktree is not None and checkout is not None and checkout.top != worktree):
+        raise InvalidRequest(
+            f"{VERB}: {text_of_path(directory)}, where {member.handle!r} worked, is removed; look "
+            "at its transcript with agent read"
+        )
     if checkout is None or member.head is None:
         raise InvalidRequest(
             f"{VERB}: {member.handle!r} works in {cwd!r}, which was no git checkout "
             "with a commit when it began; look at its transcript with agent read"
         )
     with trio.move_on_after(LIMIT_S), isolated_git(VERB, checkout, member.head) as git:
+        if root.is_relative_to(checkout.top):
+            state = os.fsencode((root / ".aegis").relative_to(checkout.top))
+            pattern = b"/" + re.sub(rb"([\\*?\[ ])", rb"\\\1", state) + b"/\n"
+            (git.own / "info" / "exclude").write_bytes(pattern)
         return await _with_git(git, checkout, member.handle, member.head)
     raise Unavailable(f"{VERB}: git did not end within {LIMIT_S:g} s; use git yourself")
 

@@ -72,6 +72,7 @@ from aegis.errors import (
 )
 from aegis.journal.archive import DEFAULT_KEEP, Keep
 from aegis.journal.flusher import Flusher
+from aegis.path_text import path_of_text
 from aegis.protocol import agents as api
 from aegis.protocol.agent_commands import ReadAgentOutput
 from aegis.protocol.conversations import (
@@ -236,8 +237,7 @@ class AgentDirectory(Actor[DirectoryMessage]):
             case api.DiffAgent():
                 member = self._table.roster.get(message.handle)
                 self._check_reach(message, member)
-                cwd = self._table.roster.cwd(member)
-                self.context.start_soon(answer, self.defer(message), difference, member, cwd)
+                self.context.start_soon(answer, self.defer(message), self._difference, member)
             case api.SendToAgent():
                 member = self._table.roster.get(message.handle)
                 send, ref = self._sending.send, self._refs.get(member.id)
@@ -471,17 +471,27 @@ class AgentDirectory(Actor[DirectoryMessage]):
         roster = self._table.roster
         self._table.note(id_, partial(Member.closed, changed=roster.next_change()))
         await release(roster.by_id[id_].address, self._programs.keys, self.context.system.registry)
-        if self._worktrees.has(id_):
-            self.context.start_soon(self._settle_worktree, id_)
+        if (worktree := self._worktrees.of(roster.by_id[id_])) is not None:
+            self.context.start_soon(self._settle_worktree, id_, worktree)
 
     # Worktrees.
 
-    async def _settle_worktree(self, id_: str) -> None:
-        log.info("session closed", session=id_, worktree=await self._worktrees.settle(id_))
+    async def _difference(self, member: Member) -> api.AgentDiff:
+        worktree, cwd = self._worktrees.of(member), self._table.roster.cwd(member)
+        path = None if worktree is None else self._worktrees.path(worktree)
+        return await difference(member, cwd, path, Path(path_of_text(self._root)))
+
+    async def _settle_worktree(self, id_: str, worktree: str) -> None:
+        log.info("session closed", session=id_, worktree=await self._worktrees.settle(worktree))
+        await self._worktrees.settle_unused(but=worktree)
 
     def _has_worktree(self, message: api.CloseAgent) -> bool:
         member = self._table.roster.find(message.handle)
-        return member is not None and self._worktrees.has(member.id) and member.id in self._refs
+        return (
+            member is not None
+            and self._worktrees.of(member) is not None
+            and member.id in self._refs
+        )
 
     async def _close_with_worktree(
         self, message: api.CloseAgent, reply: Reply[api.AgentInfo]
@@ -491,7 +501,8 @@ class AgentDirectory(Actor[DirectoryMessage]):
             member = self._table.roster.get(message.handle)
             self._check_reach(message, member)
             info = await self._refs[member.id].ask(message)
-            became = await self._worktrees.settle(member.id)
+            worktree = self._worktrees.of(member)
+            became = "" if worktree is None else await self._worktrees.settle(worktree)
             reply.send(attrs.evolve(info, reason=became) if became else info)
         except AegisError as error:
             reply.fail(error)

@@ -27,6 +27,7 @@ from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.directory.worktree_rules import (
     PREFIX,
+    Holdings,
     Worktree,
     losses,
     refuse_branch,
@@ -125,12 +126,17 @@ class Worktrees:
 
     def users(self, id_: str) -> list[Member]:
         """Return the open sessions that work in a worktree: its own, and forks of that."""
-        place = f".aegis/worktrees/{id_}/"
-        return [
-            each
-            for each in self._roster.open
-            if each.id == id_ or f"{each.place}/".startswith(place)
-        ]
+        return [each for each in self._roster.open if each.id == id_ or _is_in(each, id_)]
+
+    def of(self, member: Member) -> str | None:
+        """Return the id of the worktree in which a session works or worked, its own or another's.
+
+        That of a worktree is the id of the session for which it was made.
+        """
+        if member.id in self._table.rows:
+            return member.id
+        found = [each for each in self._table.rows if _is_in(member, each)]
+        return found[0] if found else None
 
     def _is_used(self, id_: str) -> bool:
         return id_ in self._opening or bool(self.users(id_))
@@ -369,6 +375,13 @@ class Worktrees:
             return "its worktree held nothing that would be lost, and is removed"
         return f"its worktree {text_of_path(self.path(id_))} is kept: it has {row.kept}"
 
+    async def settle_unused(self, but: str = "") -> None:
+        """Look again at the worktrees of closed sessions for which no reason is stored."""
+        for id_, row in [*self._table.rows.items()]:
+            is_kept = row.state != "ready" or row.kept or self._is_used(id_)
+            if id_ != but and not is_kept:
+                log.info("worktree looked at again", session=id_, worktree=await self.settle(id_))
+
     async def remove(self, id_: str, handle: str, *, force: bool) -> WorktreeInfo:
         """Remove the worktree of a closed session, with ``force`` also if it has work.
 
@@ -403,19 +416,19 @@ class Worktrees:
         if renamed.exists() and not path.exists():
             renamed.rename(path)  # a kill came between: all is looked at again
         if path.exists() and not force:
-            kept = await self._losses(checkout, row, path)
-            if kept:
-                return await self._put(attrs.evolve(row, state="ready", kept=kept))
+            holdings = await self._holdings(checkout, row, path)
+            if losses(holdings):
+                return await self._keep(row, holdings)
         head = await in_thread(_head, checkout, path)
         row = await in_thread(_ended, row, checkout, path)
         row = await self._put(attrs.evolve(row, state="removing"))
         await faults.WORKTREE_REMOVE_BEFORE.reach(row.id)
         if path.exists():
             path.rename(renamed)
-            kept = "" if force else await self._losses(checkout, row, renamed)
-            if kept:
+            holdings = Holdings() if force else await self._holdings(checkout, row, renamed)
+            if losses(holdings):
                 renamed.rename(path)
-                return await self._put(attrs.evolve(row, state="ready", kept=kept))
+                return await self._keep(row, holdings)
             renamed.rename(doomed)
         await faults.WORKTREE_DELETE_BEFORE.reach(row.id)
         if head is not None:
@@ -434,9 +447,18 @@ class Worktrees:
         if await files.is_elsewhere(checkout, tip, row.branch):
             await files.delete_branch(checkout, row.branch, tip)
 
-    async def _losses(self, checkout: Checkout, row: Worktree, path: Path) -> str:
-        place = self.path(row.id)
-        return "; ".join(losses(await files.examine(checkout, path, row, place, self._made_again)))
+    async def _holdings(self, checkout: Checkout, row: Worktree, path: Path) -> Holdings:
+        return await files.examine(checkout, path, row, self.path(row.id), self._made_again)
+
+    async def _keep(self, row: Worktree, holdings: Holdings) -> Worktree:
+        """Keep a worktree, and return its row with the reason.
+
+        That is not stored if it is only processes: they end, and it is looked at again.
+        """
+        lasting = losses(attrs.evolve(holdings, users=()))
+        kept = "; ".join(losses(holdings))
+        row = await self._put(attrs.evolve(row, state="ready", kept=kept if lasting else ""))
+        return attrs.evolve(row, kept=kept)
 
     # Listing.
 
@@ -448,7 +470,11 @@ class Worktrees:
         return row
 
     async def all(self, handle_of: Callable[[str], str]) -> list[WorktreeInfo]:
-        """Return the worktrees that exist, with what would be lost with each."""
+        """Return the worktrees that exist, with what would be lost with each.
+
+        One that was kept only for processes in it is removed if they have ended.
+        """
+        await self.settle_unused()
         rows = [each for each in self._table.rows.values() if each.state == "ready"]
         found = [
             attrs.evolve(
@@ -462,7 +488,7 @@ class Worktrees:
     async def _holds(self, row: Worktree) -> str:
         try:
             checkout, path = await self._checkout(row), self.path(row.id)
-            holdings = await files.examine(checkout, path, row, path, self._made_again)
+            holdings = await self._holdings(checkout, row, path)
             return "; ".join(losses(attrs.evolve(holdings, users=())))
         except (AegisError, OSError) as error:
             return str(error)
@@ -487,6 +513,10 @@ class Worktrees:
 
 def _nothing() -> None:
     pass
+
+
+def _is_in(member: Member, id_: str) -> bool:
+    return f"{member.place}/".startswith(f".aegis/worktrees/{id_}/")
 
 
 def _head(checkout: Checkout, path: Path) -> str | None:
