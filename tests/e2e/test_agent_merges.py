@@ -263,6 +263,33 @@ def test_a_target_in_another_file_system_is_left_to_the_person(team: Team, work:
         assert git(Path(directory) / "tree", "status", "--porcelain") == ""
 
 
+def test_a_split_index_is_merged_and_a_sparse_checkout_is_left_to_the_person(
+    team: Team, work: Path
+) -> None:
+    git(work, "config", "core.splitIndex", "true")
+    git(work, "update-index", "--split-index")
+    assert list((work / ".git").glob("sharedindex.*"))
+    handle = team.spawn(worktree=True, handle="ann")
+    path = tree_of(team, handle)
+    tip = commit(path, **{"kept.txt": "1\n"})
+    git(path, "update-index", "--split-index")
+    code, text = merge(team, handle)
+    assert code == 0, text
+    is_clean_at(work, tip)
+    # What a person's own configuration ignores is named with what to do.
+    (work / ".git" / "info" / "exclude").write_text(".aegis/\nown\n")
+    (path / "own").write_text("x")
+    text = refused(team, handle)
+    assert "1 file (own); have the agent commit it, or ignore it in .gitignore" in text
+    (path / "own").unlink()
+    git(work, "sparse-checkout", "set", "--no-cone", "/kept.txt", "/.gitignore")
+    assert not (work / "sub").exists()
+    commit(path, **{"sub/file": "2\n"})
+    text = refused(team, handle)
+    assert f"is checked out in {work} without 1 file (sub/file) (git sparse-checkout)" in text
+    assert f"git -C {work} merge aegis/ann" in text
+
+
 class Impatient(DaemonProcess):
     """A daemon that waits a few seconds only for git."""
 

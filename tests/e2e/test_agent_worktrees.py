@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -529,6 +530,29 @@ def test_a_kill_while_it_is_removed_completes_or_keeps_it(
     team.call("agent_resume", handle=handle, prompt="SAY again")
     team.has_outcomes(handle, "completed", "completed")
     assert git(path, "symbolic-ref", "HEAD") == f"refs/heads/aegis/{handle}"
+    own_daemon.stop()
+
+
+def test_the_directories_that_git_of_a_killed_daemon_has_left_are_deleted(
+    work: Path, own_daemon: DaemonProcess
+) -> None:
+    left, locked, new, others = (work.parent / "tmp" / f"aegis-git-{each}" for each in "abcd")
+    for each in (left, locked, new):
+        (each / "refs").mkdir(parents=True)
+    others.symlink_to(left.parent.parent)
+    for each in (left, locked):
+        os.utime(each, (0, 0))
+    own_daemon.variables = {"TMPDIR": str(left.parent)}
+    fd = os.open(locked, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        team = Team(own_daemon)
+        until(lambda: not left.exists(), "it is deleted")
+        assert "is removed" in team.call("close", handle=team.spawn(worktree=True))["reason"]
+    finally:
+        os.close(fd)
+    assert {locked, new, others} <= {*left.parent.iterdir()}
+    assert work.exists()
     own_daemon.stop()
 
 

@@ -8,12 +8,14 @@ checkout: no configuration of the checkout is read. What needs the checkout's re
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,6 +36,9 @@ LONG_S = 600.0
 """Seconds for commands that read or write all files of a checkout, or all of its history."""
 
 PREFIX = "aegis-git-"
+
+LEFT_OVER_S = 60.0
+"""The least age, in seconds, of a directory that a killed daemon has left."""
 
 MARK = "AEGIS_GIT"
 """A variable of the git processes of this daemon, with a value that no agent has."""
@@ -117,6 +122,12 @@ class IsolatedGit:
         """Its own index."""
         return self.own / "index"
 
+    def copy_index(self, real: Path, copy: Path) -> None:
+        """Copy an index, and the files that it shares with others if it is split. Blocking."""
+        for each in real.parent.glob("sharedindex.*"):
+            shutil.copyfile(each, self.own / each.name)
+        shutil.copyfile(real, copy)
+
     async def run(
         self,
         words: Sequence[str],
@@ -159,7 +170,9 @@ def isolated_git(
     ``commit`` is any of its commits. Raises ``Unavailable`` without git.
     """
     program = git_program(verb)
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, _opened(name) as fd:
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(fd, fcntl.LOCK_EX)
         own = Path(name)
         is_long = len(commit) == 64
         extensions = "[extensions]\n\tobjectFormat = sha256\n" if is_long else ""
@@ -169,6 +182,26 @@ def isolated_git(
         text = CONFIGURATION.format(version=int(is_long), extensions=extensions)
         (own / "config").write_text(text)
         yield IsolatedGit(program, own, checkout, work_tree or checkout.top, verb)
+
+
+@contextlib.contextmanager
+def _opened(directory: str) -> Iterator[int]:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def delete_left_over() -> None:
+    """Delete the directories of ``isolated_git`` of daemons that were killed. Blocking."""
+    for each in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError), _opened(str(each)) as fd:
+            status = os.fstat(fd)
+            # An old one that nobody has locked; a new one is about to be.
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > LEFT_OVER_S:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(each)
 
 
 async def run_in(

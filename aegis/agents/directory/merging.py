@@ -36,6 +36,7 @@ from aegis.agents.directory.git import (
 )
 from aegis.agents.directory.worktree_files import (
     MAX_NAMES_BYTES,
+    THEIR_INDEX,
     changed_files,
     has_branch,
     operation_in,
@@ -163,9 +164,11 @@ async def _check_worktree(checkout: Checkout, row: Worktree, path: Path, tip: st
         changed, untracked, _ = await uncommitted(git, head, own.git / "index")
     names = [*map(text_of_path, (*changed.names, *untracked.names))]
     if names:
+        # Your own ignore files belong to the configuration, of which nothing is read.
+        also = ", or ignore it in .gitignore: only that is read" if untracked.names else ""
         raise InvalidRequest(
             f"{VERB}: the worktree has work that is not committed: {list_names(names, 'file')}; "
-            "have the agent commit it"
+            f"have the agent commit it{also}"
         )
 
 
@@ -345,7 +348,7 @@ async def _check_place(
                 f"{VERB}: {list_names([*filtered], 'file')} is written by a filter of your "
                 f"configuration (such as Git LFS), which is not run; merge it yourself: {by_hand}"
             )
-    await _check_clean(git, place, row.target, old)
+    await _check_clean(git, place, row.target, old, by_hand)
     obstacles = await in_thread(_obstacles, place, changed)
     if obstacles:
         raise InvalidRequest(
@@ -354,19 +357,35 @@ async def _check_place(
         )
 
 
-async def _check_clean(git: IsolatedGit, place: Checkout, target: str, old: str) -> None:
+async def _check_clean(
+    git: IsolatedGit, place: Checkout, target: str, old: str, by_hand: str
+) -> None:
     await git.run(["read-tree", old])
     found = await changed_files(git, old, place.git / "index")
     names = found.names
     # What a filter writes cannot be compared without it. The merge does not touch it.
     filtered = await _attributes(git, old, "filter", names)
     names = [each for each in names if each not in filtered]
+    left_out = {*names} & await _left_out(git)
+    if left_out:
+        files = list_names(sorted(map(text_of_path, left_out)), "file")
+        raise InvalidRequest(
+            f"{VERB}: {target!r} is checked out in {text_of_path(place.top)} without {files} (git "
+            f"sparse-checkout); merge it yourself: {by_hand}"
+        )
     if names or not found.is_whole:
         raise InvalidRequest(
             f"{VERB}: {target!r} is checked out in {text_of_path(place.top)}, with changes that "
             f"are not committed: {list_names([*map(text_of_path, names)], 'file')}; commit or "
             "stash them first"
         )
+
+
+async def _left_out(git: IsolatedGit) -> set[str]:
+    """Return the files that a sparse checkout does not have, by the copy of its index."""
+    words = ["ls-files", "-t", "-z"]
+    listed = await git.run(words, MAX_CHANGED_BYTES, index=git.own / THEIR_INDEX)
+    return {each[2:] for each in listed.names if each.startswith("S ")}
 
 
 def _obstacles(place: Checkout, changed: Sequence[ChangedFile]) -> list[str]:
@@ -570,7 +589,7 @@ class _Stage:
 
     async def fill(self, merge: BranchMerge, changed: Sequence[ChangedFile]) -> None:
         """Make the new files and the new index. Raises ``Unavailable``, ``OSError``."""
-        await in_thread(shutil.copy, self.place.git / "index", self.index)
+        await in_thread(self.git.copy_index, self.place.git / "index", self.index)
         await self.git.run(["read-tree", "-i", "-m", merge.old, merge.new], index=self.index)
         await self.check_out("new", self.index, [each.path for each in changed if each.new])
 
@@ -696,8 +715,8 @@ async def _write_again(
     checkout: Checkout, row: Worktree, merge: BranchMerge, place: Checkout
 ) -> None:
     with isolated_git(VERB, checkout, merge.new, place.top) as git:
-        index = git.own / "their-index"
-        await in_thread(shutil.copyfile, place.git / "index", index)
+        index = git.own / THEIR_INDEX
+        await in_thread(git.copy_index, place.git / "index", index)
         staged = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", merge.old, "--"]
         if (await git.run(staged, MAX_NAMES_BYTES, index=index)).data:
             return  # it has the new index

@@ -39,6 +39,9 @@ MAX_NAMES_BYTES = 4 * 1024 * 1024
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 
+THEIR_INDEX = "their-index"
+"""The name of the copy of the index of a checkout, in an isolated git's own directory."""
+
 UNFINISHED = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -345,8 +348,8 @@ async def changed_files(git: IsolatedGit, head: str, real_index: Path) -> FoundN
     await git.run(refresh, MAX_NAMES_BYTES, check=False, is_long=True)
     words = ["diff-files", "--name-only", "-z", "--ignore-submodules=all"]
     found = await git.run(words, MAX_NAMES_BYTES, is_long=True)
-    copy = git.own / "their-index"
-    shutil.copyfile(real_index, copy)
+    copy = git.own / THEIR_INDEX
+    await in_thread(git.copy_index, real_index, copy)
     cached = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", head, "--"]
     staged = await git.run(cached, MAX_NAMES_BYTES, index=copy)
     names = [*dict.fromkeys((*found.names, *staged.names))]

@@ -24,6 +24,7 @@ from aegis.agents import faults
 from aegis.agents.directory import merging
 from aegis.agents.directory import worktree_files as files
 from aegis.agents.directory.checkout import Checkout, branch_of, commit_of, find_checkout
+from aegis.agents.directory.git import delete_left_over
 from aegis.agents.directory.roster import Member, Roster
 from aegis.agents.directory.worktree_rules import (
     PREFIX,
@@ -105,6 +106,7 @@ class Worktrees:
 
     async def recover(self) -> None:
         """Complete or call off what a kill has interrupted; settle worktrees of closed sessions."""
+        await in_thread(delete_left_over)
         for id_ in [*self._table.rows]:
             try:
                 async with self._lock:
