@@ -33,6 +33,8 @@ def part_of(
 ) -> ExportPart:
     """Return the entries of ``page``, those after ``since``, as a part of the document."""
     entries = page.result
+    if form == "markdown" and page.more:
+        entries = entries[: _complete(entries)]
     if form == "jsonl":
         text = "".join(f"{json.dumps(attrs.asdict(each))}\n" for each in entries)
     else:
@@ -42,6 +44,32 @@ def part_of(
         text = "".join(f"{each}\n\n" for each in [*head, *_blocks(entries)])
     following = entries[-1].seq if page.more and entries else None
     return ExportPart(text=text, next=following, missed=page.missed)
+
+
+def _complete(entries: Sequence[TranscriptEntry]) -> int:
+    """Return how many entries can be shown without those of the next page.
+
+    The last message may continue there, and an event be replaced. One that begins the page is shown
+    as it is, for no page is empty.
+    """
+    begun: dict[tuple[str, str], int] = {}
+    message = ""
+    for place, entry in enumerate(entries):
+        event, key = _event_of(entry), _replaced_by(entry)
+        kind = event.get("type")
+        said = str(event.get("message", "")) if kind == "assistant_text" else ""
+        if said != message:
+            begun.pop(("message", message), None)
+            message = said
+        if said:
+            begun.setdefault(("message", said), place)
+        elif kind == "tool_result":
+            begun.pop(("tool", str(event.get("id"))), None)
+        elif key is not None and kind == "terminal_ended":
+            begun.pop(key, None)
+        elif key is not None and kind != "plan":
+            begun.setdefault(key, place)
+    return min((each for each in begun.values() if each), default=len(entries))
 
 
 def _blocks(entries: Sequence[TranscriptEntry]) -> Iterator[str]:

@@ -86,6 +86,35 @@ def test_a_part_says_where_the_next_one_begins_and_what_is_no_longer_kept() -> N
     assert part_of("ann", page(), 0, "markdown").next is None
 
 
+def test_pages_of_any_length_are_the_document() -> None:
+    entries = page(
+        event("assistant_text", text="Hel", message="a"),
+        event("assistant_text", text="lo", message="a"),
+        event("tool_use", id="1", name="Bash"),
+        event("tool_use", id="1", name="Bash", input={"command": "ls"}),
+        event("tool_result", id="1", text="x"),
+        event("terminal_output", terminal="t", command="ls", output="a"),
+        event("terminal_ended", terminal="t", command="ls", output="a\nb", exit_code=0),
+        event("tool_use", id="2", name="interrupted"),
+        event("assistant_text", text="By", message="b"),
+        event("assistant_text", text="e", message="b"),
+        ("turn_ended", {"turn": 1, "outcome": "completed"}),
+    ).result
+    whole = part_of("ann", Transcript(result=entries, more=False, missed=0), 0, "markdown").text
+    for size in range(2, len(entries)):
+        text, since = "", 0
+        while since < len(entries):
+            result = entries[since : since + size]
+            more = since + size < len(entries)
+            found = part_of(
+                "ann", Transcript(result=result, more=more, missed=0), since, "markdown"
+            )
+            text += found.text
+            assert (found.next is not None) == more
+            since = found.next or len(entries)
+        assert text == whole, size
+
+
 def test_lines_are_entries_in_ascii() -> None:
     entries = page(event("assistant_text", text="é\n\ud800"))
     text = part_of("ann", entries, 0, "jsonl").text
