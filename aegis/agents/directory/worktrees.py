@@ -106,7 +106,8 @@ class Worktrees:
 
     async def recover(self) -> None:
         """Complete or call off what a kill has interrupted; settle worktrees of closed sessions."""
-        await in_thread(delete_left_over)
+        if self._table.rows:  # else no git was run for them
+            await in_thread(delete_left_over)
         for id_ in [*self._table.rows]:
             try:
                 async with self._lock:
