@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from functools import partial
 
@@ -15,6 +14,7 @@ from aegis.cli.grammar.verb import (
     TargetDaemon,
     VerbGroup,
     argument,
+    fitting,
     flag,
     from_here,
     moment,
@@ -41,8 +41,9 @@ from aegis.cli.printing.formatting import (
     table,
 )
 from aegis.cli.printing.transcript import status_of, transcript_lines
-from aegis.cli.trust import absolute, ask_at_launch, trust
+from aegis.cli.trust import ask_at_launch, trust
 from aegis.client.line import CommandFailed
+from aegis.protocol.naming import is_name
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -87,9 +88,6 @@ BEGINS_CHARS = 60
 MAX_IMAGE_INPUT_BYTES = 16 * 1024 * 1024
 """The largest image that is read from the standard input; agents take smaller ones."""
 
-ROUND_S = 3600.0
-"""The longest wait of one call, in seconds."""
-
 
 @verb(
     option("--handle", "new_handle", metavar="NAME", help="Its handle; default: a generated one."),
@@ -128,7 +126,8 @@ def launch(
 ) -> int:
     """Start an agent session from PROFILE (default: the default one), with the text PROMPT.
 
-    A PROMPT of `-` is read from the standard input.
+    A PROMPT of `-` is read from the standard input. A single argument is the PROMPT if it is `-`,
+    or cannot be the name of a profile, such as a sentence.
     It runs in the background; its handle is printed. `agent profiles` lists the profiles. With
     --resume the only argument is the PROMPT, and AGENT is a handle or the id of a session.
 
@@ -138,7 +137,7 @@ def launch(
     With --image or --file, its first message has them, as in `agent send`. With --wait, the exit
     codes are those of `agent wait`.
     """
-    given: dict[str, Any] = {**settings, "directory": absolute(directory)}
+    given: dict[str, Any] = {**settings, "directory": from_here(directory)}
     chosen = {name: value for name, value in given.items() if value is not None}
     if no_worktree and (worktree or "branch" in chosen):
         raise UsageError("--no-worktree contradicts --worktree and --branch")
@@ -156,17 +155,19 @@ def launch(
     if len(words) > 2:
         raise UsageError("agent launch takes a PROFILE and a PROMPT: put the prompt into quotes")
     _check_inputs(images, files, words)
-    profile, prompt = (*words[:-1], *map(text_or_input, words[-1:]), None, None)[:2]
-    if resume is not None:
-        if prompt or new_handle or workspace:
-            raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
-        profile, prompt = None, profile
+    is_prompt = len(words) == 1 and bool(resume or (words[0] and not is_name(words[0])))
+    before = [None] * is_prompt
+    profile, prompt = (*before, *words[:-1], *map(text_or_input, words[-1:]), None, None)[:2]
+    if resume is not None and (profile or new_handle or workspace):
+        raise UsageError("--resume takes one PROMPT, and no profile, --handle or --workspace")
     if wait and not (prompt or has_files):
         raise UsageError("--wait waits for the end of a turn: give a PROMPT")
     # The number of the turn of a resumed session is not known before: one may run.
     is_sent = has_files or (wait and resume is not None)
     first = None if is_sent else prompt
     if resume is not None:
+        if is_sent:
+            _check_has_turns(daemon, resume)
         reply = daemon.call("agent_resume", handle=resume, prompt=first)
     else:
         ask_at_launch(daemon, profile, workspace, chosen.get("directory"))
@@ -180,9 +181,16 @@ def launch(
     if is_sent:
         turn = {"message": _first_message(daemon, handle, prompt or "", images, files)}
     if wait:
+        print_notice(escaped_line(f"↳ launched {handle}"))
         return _wait(daemon, handle, timeout, **turn)
     daemon.show(reply, lambda: _show_launched(handle, prompt))
     return 0
+
+
+def _check_has_turns(daemon: TargetDaemon, agent: str) -> None:
+    """Raise ``CommandFailed`` or ``UsageError`` if the end of a turn of ``agent`` never comes."""
+    if daemon.call("agent_show", handle=agent).get("provider") == "terminal":
+        raise UsageError(f"{agent!r} is a terminal agent, whose messages begin no turn: no --wait")
 
 
 def _first_message(
@@ -316,6 +324,8 @@ def send(
     """
     if not images and not files and not " ".join(text).strip():
         raise UsageError("agent send takes a TEXT that is not empty, an --image or a --file")
+    if wait:
+        _check_has_turns(daemon, agent)
     if images or files:
         _check_inputs(images, files, text)
         more = {"interrupt": interrupt or None, "key": key}
@@ -369,7 +379,7 @@ def image_input() -> Iterator[str]:
 
 @verb(
     flag("--blocked", help="Only until it needs a person."),
-    option("--text", metavar="TEXT", help="Until it has said TEXT."),
+    option("--text", metavar="TEXT", help="Until it has said TEXT, or if its last message did."),
     option("--message", metavar="ID", help="Until the turn with this message has ended."),
     option("--timeout", kind=SECONDS, help="Seconds to wait at most; default: no limit."),
     argument("agent"),
@@ -392,17 +402,53 @@ def wait_for(
 
 def _wait(daemon: TargetDaemon, agent: str, timeout: float | None, **wanted: Any) -> int:
     """Wait for an agent, print how it ended, and return the exit code."""
-    left = math.inf if timeout is None else timeout
-    while True:
-        reply = daemon.call("agent_wait", handle=agent, timeout=min(left, ROUND_S), **wanted)
-        left -= ROUND_S
-        if reply["outcome"] != "timeout" or left <= 0:
-            break
-    daemon.show(reply, lambda: _show_outcome(reply))
-    return CODES[reply["outcome"]]
+    wait_on = _wait_on(agent, **wanted)
+    reply = daemon.wait(
+        "agent_wait",
+        timeout,
+        lambda reply: reply["outcome"] != "timeout",
+        f"↳ {escaped_line(agent)} continues; {wait_on}",
+        handle=agent,
+        **wanted,
+    )
+    asked = "" if daemon.as_json else _asked(daemon, reply)
+    daemon.show(reply, lambda: _show_outcome(reply, wait_on, asked))
+    return fitting(lambda: CODES[reply["outcome"]])
 
 
-def _show_outcome(reply: Mapping[str, Any]) -> None:
+def _wait_on(
+    agent: str,
+    *,
+    blocked: bool | None = None,
+    text: str | None = None,
+    message: str | None = None,
+    turn: int | None = None,
+) -> str:
+    """Return how to continue a wait; one for a turn by number continues until the agent rests."""
+    del turn
+    import shlex
+
+    options = ["--blocked"] if blocked else []
+    options += ["--text", text] if text else []
+    options += ["--message", message] if message else []
+    return escaped_line(f"wait on with: aegis-actors agent wait {shlex.join([agent, *options])}")
+
+
+def _asked(daemon: TargetDaemon, reply: Mapping[str, Any]) -> str:
+    """Return the input of the tool that a person is to allow, behind a blank; empty: none."""
+    blocked = reply.get("blocked") or {}
+    if blocked.get("kind") != "permission" or not blocked.get("request_id"):
+        return ""
+    from aegis.cli.request import input_line
+
+    with contextlib.suppress(CommandFailed):  # an agent that waits for another sees no requests
+        for found in daemon.call("request_list", id=blocked["request_id"])["requests"]:
+            if found["tool_kind"] != "plan":
+                return f" {input_line(found)}"
+    return ""
+
+
+def _show_outcome(reply: Mapping[str, Any], wait_on: str, asked: str) -> None:
     if reply["text"]:
         print_lines(escaped(reply["text"].removesuffix("\n")))
     outcome, agent = reply["outcome"], reply["handle"]
@@ -413,10 +459,10 @@ def _show_outcome(reply: Mapping[str, Any]) -> None:
         case "blocked":
             request = (reply["blocked"] or {}).get("request_id")
             answer = f"request answer {request}" if request else f"agent show {agent}"
-            print_notice(f"↳ {agent} needs you{escaped_line(why)}; aegis-actors {answer}")
+            print_notice(f"↳ {agent} needs you{escaped_line(why + asked)}; aegis-actors {answer}")
         case "timeout":
             state = escaped_line(why) or " continues"
-            print_notice(f"↳ {agent}{state}; wait on with: aegis-actors agent wait {agent}")
+            print_notice(f"↳ {agent}{state}; {wait_on}")
         case _:
             print_notice(f"↳ {agent}: {outcome}{escaped_line(why)}")
 
@@ -567,7 +613,7 @@ def _show_over_time(reply: Mapping[str, Any], by: str) -> None:
     ]
     names = ["total", *[None] * (len(head) - len(_USAGE_HEAD[2:]) - 1)]
     print_lines(table(head, [*rows, [*names, *_account(reply["total"])]]))
-    if reply["more"]:
+    if reply.get("more"):
         print_notice("↳ others are left out: use --since, or --by day")
 
 

@@ -121,6 +121,7 @@ _ARGUMENTS: Mapping[tuple[str, str], Names] = {
     ("inbox", "target"): _handles,
     ("agent", "agent"): _closed_agents,
     ("agent", "words"): _profile,
+    ("agent", "profile"): _profiles,
     ("agent", "text"): _commands,
     ("request", "id"): _listed("request_list", "id"),
     ("queue", "queue"): _queues,
@@ -156,6 +157,8 @@ _OPTIONS: Mapping[str, Names] = {
     "--agent": _agents,
     "--after": _tasks,
     "--section": _sections,
+    "--profile": _profiles,
+    "--before": _tasks,
 }
 
 _OTHER_OPTIONS = {
@@ -163,6 +166,10 @@ _OTHER_OPTIONS = {
     (("join",), "--name"),
     *((("agent", verb), "--handle") for verb in ("launch", "fork")),
     (("group", "spawn"), "--handle"),
+    *(
+        (each, "--before")
+        for each in (("group", "orders"), ("canvas", "history"), ("term", "read"))
+    ),
     *((("inbox", verb), "--after") for verb in ("read", "wait")),
 }
 """Options with these words that take something new."""

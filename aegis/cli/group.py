@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from aegis.cli.grammar.verb import (
+    ROUND_S,
     SECONDS,
     WHOLE,
     TargetDaemon,
     VerbGroup,
     argument,
+    fitting,
     flag,
     option,
     text_or_input,
@@ -36,6 +38,8 @@ REDUCERS = ("concat", "join_by_handle", "last_wins", "majority_vote")
 
 DONE, NOT_DONE, GOES_ON = 0, 1, 124
 """The exit codes of a wait: all replied, a reply will not come, replies are still awaited."""
+
+DEFAULT_WAIT_S = 50.0
 
 
 @verb()
@@ -115,12 +119,10 @@ def broadcast(
     if wait is None:
         daemon.show(reply, lambda: print_lines(reply["broadcast_id"]))
         return DONE
-    id_ = reply["broadcast_id"]
-    replies = daemon.call(
-        "group_wait_all", group=group, timeout=wait, broadcast_id=id_, reducer="join_by_handle"
-    )
+    named = {"group": group, "broadcast_id": reply["broadcast_id"], "reducer": "join_by_handle"}
+    replies = daemon.wait("group_wait_all", wait, _is_over, _if_cut(named), **named)
     daemon.show(replies, lambda: _show_replies(replies))
-    return _exit_code(replies)
+    return fitting(lambda: _exit_code(replies))
 
 
 @verb(
@@ -145,18 +147,21 @@ def wait(
     Exits with 0 if all have replied (with --any: one), 1 if some will not, and 124 if some have not
     in time.
     """
-    named = {"group": group, "timeout": timeout, "broadcast_id": broadcast and broadcast.upper()}
-    if first:
-        if reducer is not None:
-            raise UsageError("--reducer does not go with --any: the reply is the first one")
-        kept = False if keep else None
-        reply = daemon.call("group_wait_any", cancel_losers=kept, **named)
-    elif keep:
+    if first and reducer is not None:
+        raise UsageError("--reducer does not go with --any: the reply is the first one")
+    if keep and not first:
         raise UsageError("--keep-others goes with --any only")
-    else:
-        reply = daemon.call("group_wait_all", reducer=reducer, **named)
+    command = "group_wait_any" if first else "group_wait_all"
+    named: dict[str, Any] = {"group": group, "broadcast_id": broadcast and broadcast.upper()}
+    named |= {"cancel_losers": False if keep else None} if first else {"reducer": reducer}
+    if timeout is not None and timeout > ROUND_S and broadcast is None:
+        # The later calls are for the same broadcast, also if there is a newer one.
+        named["broadcast_id"] = daemon.call(command, timeout=0, **named)["broadcast_id"]
+    limit = DEFAULT_WAIT_S if timeout is None else timeout
+    is_over = (lambda reply: reply["order"] or _is_over(reply)) if first else _is_over
+    reply = daemon.wait(command, limit, is_over, _if_cut(named, is_any=first), **named)
     daemon.show(reply, lambda: _show_replies(reply))
-    return DONE if first and reply["order"] else _exit_code(reply)
+    return fitting(lambda: DONE if first and reply["order"] else _exit_code(reply))
 
 
 @verb(argument("group"))
@@ -232,6 +237,18 @@ def _show_group(group: Mapping[str, Any]) -> None:
         print_lines(table(_MEMBERS, rows))
 
 
+def _is_over(reply: Mapping[str, Any]) -> bool:
+    return bool(reply["metadata"]["is_over"])
+
+
+def _if_cut(named: Mapping[str, Any], *, is_any: bool = False) -> str:
+    """Return the notice for a wait that was cut: the broadcast continues."""
+    words = ["--any"] * is_any + ["--keep-others"] * (named.get("cancel_losers") is False)
+    words += ["--broadcast", named["broadcast_id"]] if named["broadcast_id"] else []
+    command = " ".join(["aegis-actors group wait", *words, named["group"]])
+    return escaped_line(f"↳ the broadcast continues; wait on with: {command}")
+
+
 def _show_replies(reply: Mapping[str, Any]) -> None:
     if reply["reduced"] is not None:
         print_lines(escaped(reply["reduced"]))
@@ -265,7 +282,7 @@ def _show_orders(reply: Mapping[str, Any]) -> None:
 
 
 def _exit_code(reply: Mapping[str, Any]) -> int:
-    if not reply["metadata"]["is_over"]:
+    if not _is_over(reply):
         return GOES_ON
     return DONE if len(reply["order"]) == len(reply["metadata"]["members"]) else NOT_DONE
 

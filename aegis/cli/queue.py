@@ -8,6 +8,7 @@ from aegis.cli.grammar.verb import (
     TargetDaemon,
     VerbGroup,
     argument,
+    fitting,
     flag,
     moment,
     option,
@@ -84,9 +85,9 @@ def add(
         given = (after, priority, not_before, attempts, max_runtime, silent)
         if any(given):
             raise UsageError("--wait goes with --key only; leave the other options out")
-        reply = daemon.call("delegate", queue=queue, payload=text, timeout=wait, key=key)
+        reply = _delegate(daemon, wait, queue=queue, payload=text, key=key)
         daemon.show(reply, lambda: _show_end(reply))
-        return _exit_code(reply)
+        return fitting(lambda: _exit_code(reply))
     reply = daemon.call(
         "enqueue",
         queue=queue,
@@ -101,6 +102,25 @@ def add(
     )
     daemon.show(reply, lambda: _show_added(reply))
     return DONE
+
+
+def _delegate(
+    daemon: TargetDaemon, wait: float, *, key: str | None, **task: object
+) -> Mapping[str, Any]:
+    """Enqueue a task, and then wait for its end, so that its id is known if the wait is cut."""
+    import uuid
+
+    named = {**task, "key": key or f"wait-{uuid.uuid4().hex}"}
+    reply = daemon.call("delegate", timeout=0, **named)
+    if not wait or _has_ended(reply):
+        return reply
+    id_ = reply["task_id"]
+    if_cut = f"↳ task {id_} continues; look at it with: aegis-actors queue task {id_}"
+    return daemon.wait("delegate", wait, _has_ended, if_cut, **named)
+
+
+def _has_ended(task: Mapping[str, Any]) -> bool:
+    return task["status"] in ("completed", "failed", "cancelled")
 
 
 def _show_added(reply: Mapping[str, Any]) -> None:
@@ -251,7 +271,7 @@ def _show_end(task: Mapping[str, Any]) -> None:
 def _exit_code(task: Mapping[str, Any]) -> int:
     if task["status"] == "completed":
         return DONE
-    return NOT_DONE if task["status"] in ("failed", "cancelled") else GOES_ON
+    return NOT_DONE if _has_ended(task) else GOES_ON
 
 
 queue = VerbGroup(

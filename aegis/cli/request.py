@@ -228,15 +228,20 @@ def _show_list(reply: Mapping[str, Any], *, is_open: bool) -> None:
         print_notice("↳ there are more: narrow with --agent, or raise --limit")
 
 
-def _row(request: Mapping[str, Any]) -> list[object]:
+def input_line(request: Mapping[str, Any]) -> str:
+    """Return the beginning of a request's input, on one line."""
     text = " ".join(_input(request, None).split("\n"))
+    return text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 1]}…"
+
+
+def _row(request: Mapping[str, Any]) -> list[object]:
     return [
         request["id"],
         request["handle"],
         _age(request["created"]),
         request["kind"],
         tool_name(request["tool"]) or request["tool_kind"].replace("other", ""),
-        text if len(text) <= INPUT_CHARS else f"{text[: INPUT_CHARS - 1]}…",
+        input_line(request),
         request["state"],
     ]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from aegis.cli.grammar.verb import TargetDaemon, argument, flag, option, verb
+from aegis.cli.grammar.verb import TargetDaemon, argument, flag, from_here, option, verb
 from aegis.cli.printing.formatting import escaped_line, print_lines, print_notice
+from aegis.path_text import shell_word
 
 # A type checker takes this for true.
 TYPE_CHECKING = False
@@ -34,13 +34,13 @@ def trust(
     They can run programs, allow tools and send keys to others. They are trusted as they are now:
     after a change you are asked again. Only a person can do this.
     """
-    place = {"workspace": workspace, "directory": absolute(directory)}
+    place = {"workspace": workspace, "directory": from_here(directory)}
     found = daemon.call("agent_trust", profile=profile, **place)
     if found["problem"] or not found["digest"] or found["is_trusted"]:
         daemon.show(found, lambda: _show_settled(found))
         return 1 if found["problem"] else 0
     if not yes and not _can_ask():
-        daemon.show(found, lambda: _show_untrusted(found))
+        daemon.show(found, lambda: _show_untrusted(found, profile, place))
         return 1
     if not yes:
         _print(found)
@@ -48,13 +48,8 @@ def trust(
             print_notice("↳ not trusted")
             return 1
     done = daemon.call("agent_trust", profile=profile, digest=found["digest"], **place)
-    daemon.show(done, lambda: print_notice(f"trusted {_count(done)} as they are now"))
+    daemon.show(done, lambda: print_notice(f"trusted {_count(done)} until a change"))
     return 0
-
-
-def absolute(directory: str | None) -> str | None:
-    """Return a directory that is named from the current one."""
-    return None if directory is None else os.path.abspath(directory)  # noqa: PTH100
 
 
 def ask_at_launch(
@@ -85,7 +80,9 @@ def _is_confirmed() -> bool:
 
 
 def _count(found: Mapping[str, Any]) -> str:
-    return f"{len(found['files'])} files of {escaped_line(found['directory'])}"
+    number = len(found["files"])
+    files = "1 file" if number == 1 else f"{number} files"
+    return f"{files} of {escaped_line(found['directory'])}"
 
 
 def _print(found: Mapping[str, Any]) -> None:
@@ -94,9 +91,15 @@ def _print(found: Mapping[str, Any]) -> None:
         print_notice(f"  {escaped_line(line)}")
 
 
-def _show_untrusted(found: Mapping[str, Any]) -> None:
+def _show_untrusted(
+    found: Mapping[str, Any], profile: str | None, place: Mapping[str, str | None]
+) -> None:
+    words = ["--yes", *([profile] if profile else [])]
+    for name, value in place.items():
+        words += [f"--{name}", value] if value else []
+    command = escaped_line(f"aegis-actors agent trust {' '.join(map(shell_word, words))}")
     print_lines("\n".join(map(escaped_line, found["shown"])))
-    print_notice("↳ not trusted; trust them with: aegis-actors agent trust --yes")
+    print_notice(f"↳ not trusted; trust them with: {command}")
 
 
 def _show_settled(found: Mapping[str, Any]) -> None:
@@ -105,4 +108,4 @@ def _show_settled(found: Mapping[str, Any]) -> None:
     elif not found["digest"]:
         print_notice(f"↳ {escaped_line(found['directory'])} has no settings to trust")
     else:
-        print_notice(f"↳ {_count(found)} are trusted as they are now")
+        print_notice(f"↳ trusted until a change: {_count(found)}")

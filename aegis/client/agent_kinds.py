@@ -40,18 +40,6 @@ SessionValue = SessionEvent | Gap
 CommandValue = CommandOutputItem | Gap
 
 
-class AgentsKind(Kind[AgentsValue]):
-    """The states of sessions: all open ones, then changes."""
-
-    stream = "agents"
-
-    def item(self, document: dict[str, Any]) -> AgentsValue:
-        """Return all open sessions, or one session."""
-        if "agents" in document:
-            return structured(AgentsItem, document)
-        return structured(AgentItem, document)
-
-
 class SessionKind(Kind[SessionValue]):
     """The transcript of the session ``name``, after ``since``, or from the newest ``last_n`` on."""
 

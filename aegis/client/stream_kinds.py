@@ -6,7 +6,7 @@ from that position.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import attrs
 
@@ -109,7 +109,7 @@ _ITEMS: dict[str, type[StateItem | TitleItem | BellItem | TypingItem | SizeOwner
 class Kind(Generic[T]):
     """The base class of kinds. ``handle``: the handle to open it under, if the client has one."""
 
-    stream: ClassVar[str]
+    stream: str
 
     def __init__(self, handle: str | None) -> None:
         self._who: dict[str, object] = {} if handle is None else {"from_handle": handle}
@@ -282,6 +282,23 @@ class RequestsKind(Kind[RequestValue]):
         if "open" in document:
             return structured(OpenRequestsItem, document)
         return structured(RequestItem, document)
+
+
+class StatesKind(Kind[T]):
+    """The states of everything of one kind, such as queues: all of them, then changes.
+
+    ``every`` is the class of the item with all, in a field named as the ``stream``; ``each`` is
+    that of an item with one.
+    """
+
+    def __init__(self, handle: str | None, stream: str, every: type, each: type) -> None:
+        super().__init__(handle)
+        self.stream, self._every, self._each = stream, every, each
+
+    def item(self, document: dict[str, Any]) -> T:
+        """Return all, or one."""
+        form = self._every if self.stream in document else self._each
+        return cast("T", structured(form, document))
 
 
 class EventKind(Kind[EventValue]):

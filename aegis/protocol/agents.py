@@ -266,7 +266,10 @@ class WaitAgent(Command[AgentOutcome]):
     text: str | None = attrs.field(
         default=None,
         validator=at_most_chars(MAX_WANTED_CHARS),
-        metadata=described("Until the agent's messages contain this text."),
+        metadata=described(
+            "Until the agent's messages contain this text; the last one of its last turn counts.",
+            "Until the agent's messages contain this text.",
+        ),
     )
     blocked: bool = attrs.field(
         default=False, metadata=described("True: only until it needs a person, or is closed.")

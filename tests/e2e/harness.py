@@ -138,8 +138,8 @@ class DaemonProcess(ScratchDaemon):
         return LiveTerminal(self, name, infos.get(name) or self.call("term_spawn", name=name))
 
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """``aegis-actors`` with these words, in the root."""
-        return subprocess.run(
+        """``aegis-actors`` with these words, in the root; it fails with a sentence if it fails."""
+        done = subprocess.run(
             [*self.program, *words],
             env=self.environment,
             cwd=self.root,
@@ -149,6 +149,9 @@ class DaemonProcess(ScratchDaemon):
             timeout=GUARD_S,
             check=False,
         )
+        for sign in ("Traceback", "the daemon is of another version"):
+            assert sign not in done.stderr, done.stderr
+        return done
 
     def json(self, *words: str) -> Any:
         """What ``aegis-actors WORDS --json`` printed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from aegis.client.line import CommandFailed
+from aegis.path_text import text_of_path
 from tests.e2e.editor import Editor
 from tests.e2e.harness import PROGRAM, DaemonProcess
 from tests.e2e.test_agents import STAND_IN
@@ -53,12 +55,21 @@ def cli(daemon: DaemonProcess, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_person_sees_the_settings_and_trusts_them_until_they_change(
     daemon: DaemonProcess,
 ) -> None:
+    odd = daemon.root / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    seen = cli(daemon, "own", "--directory", odd.name)
+    remedy = f"agent trust --yes own --directory {text_of_path(odd)}\n"
+    assert (seen.returncode, remedy in seen.stderr) == (1, True), seen.stderr
+    launched = daemon.cli("agent", "launch", "own", "--handle", "odd", "--directory", odd.name)
+    assert launched.returncode == 0, launched.stderr
+    assert daemon.call("agent_show", handle="odd")["cwd"] == text_of_path(odd)
     seen = cli(daemon, "own")
     assert (seen.returncode, "touch /tmp/x" in seen.stdout) == (1, True)
+    assert seen.stderr.endswith("aegis-actors agent trust --yes own\n")
     found = daemon.call("agent_trust", profile="own")
     assert (found["wanted"], found["is_trusted"]) == (True, False)
     done = cli(daemon, "own", "--yes")
-    assert (done.returncode, "trusted 1 files" in done.stderr) == (0, True)
+    assert (done.returncode, "trusted 1 file of" in done.stderr) == (0, True)
     daemon.stop()
     daemon.start("--port", "0", "--trust")
     assert daemon.call("agent_trust", profile="own")["is_trusted"]

@@ -55,6 +55,10 @@ def test_each_session_and_its_tree_is_counted_also_after_its_close_and_a_kill(te
     assert (listed["total"]["turns"], listed["total"]["cost_usd"]) == (3, 0.03)
     shown = [line.split()[:5] for line in team.daemon.cli("agent", "usage").stdout.splitlines()]
     assert shown[-2:] == [["sum", "of", "2", "root", "3"], ["total", "-", "3", "30", "0.0"]]
+    for by in ("hour", "day", "agent"):
+        over_time = team.daemon.cli("agent", "usage", "--by", by)
+        assert (over_time.returncode, over_time.stderr) == (0, "")
+        assert over_time.stdout.splitlines()[-1].startswith("total")
     team.call("close", handle=kid)
     assert [*accounts(team)] == ["root", other]
     lasting = {"turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "turns_s"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -63,6 +64,11 @@ def test_a_script_launches_sends_and_gets_the_last_message(team: Team) -> None:
     assert (resumed.returncode, resumed.stdout) == (0, "four\n")
     again = team.daemon.json("agent", "wait", "ann", "--json")
     assert (again["outcome"], again["turn"], again["text"]) == ("done", 4, "four")
+    default = cli("agent", "launch", "--wait", "SAY five words")
+    assert (default.returncode, default.stdout) == (0, "five words\n")
+    team.call("inbox_read", from_handle="pmz")
+    other = cli("agent", "send", "pmz", "--wait", "hi")
+    assert (other.returncode, team.inbox("pmz")) == (1, []), "refused before it is sent"
 
 
 def test_each_way_that_a_wait_ends_has_its_exit_code(team: Team) -> None:
@@ -70,7 +76,7 @@ def test_each_way_that_a_wait_ends_has_its_exit_code(team: Team) -> None:
     asked = cli("agent", "send", "ann", "--wait", "ASK touch x")
     request = open_request(team)
     assert asked.returncode == 3
-    assert f"ann needs you: {request['title']}" in asked.stderr
+    assert f'ann needs you: {request["title"]} {{"command": "touch x"}}' in asked.stderr
     assert f"aegis-actors request answer {request['id']}" in asked.stderr
     assert cli("agent", "wait", "ann").returncode == 3
     team.call("interrupt", handle=handle)
@@ -86,6 +92,87 @@ def test_each_way_that_a_wait_ends_has_its_exit_code(team: Team) -> None:
     assert (closed.returncode, closed.stderr) == (1, "↳ ann: closed\n")
     unknown = cli("agent", "wait", "bob")
     assert (unknown.returncode, "bob" in unknown.stderr) == (1, True)
+
+
+def test_a_wait_for_what_was_said_or_was_never_sent_ends(team: Team) -> None:
+    cli, handle = team.daemon.cli, team.spawn("SAY one two", handle="ann")
+    team.has_outcomes(handle, "completed")
+    said = cli("agent", "wait", "ann", "--text", "one t")
+    assert (said.returncode, said.stderr) == (0, "")
+    unknown = cli("agent", "wait", "ann", "--message", "nope")
+    assert (unknown.returncode, "never got a message 'nope'" in unknown.stderr) == (1, True)
+    late = cli("agent", "wait", "ann", "--text", "t o", "--timeout", "0.2")
+    hint = "wait on with: aegis-actors agent wait ann --text 't o'"
+    assert (late.returncode, late.stderr) == (124, f"↳ ann: it is idle; {hint}\n")
+
+
+@pytest.mark.parametrize("cut", [signal.SIGINT, signal.SIGKILL])
+def test_a_wait_that_is_cut_names_what_continues(
+    own_daemon: DaemonProcess, cut: signal.Signals
+) -> None:
+    team = Team(own_daemon, queues={"build": {"agent": "asks"}})
+    team.call("group_spawn_mixed", group="g", profiles=["asks"])
+    lines = {
+        "ann": ["agent", "launch", "--handle", "ann", "--wait", "asks", "HANG"],
+        "build-1": ["queue", "add", "--wait", "90000", "build", "HANG"],
+        "asks": ["group", "broadcast", "--wait", "90000", "g", "HANG"],
+    }
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(begun(team, words)) for words in lines.values()]
+        until(lambda: works(team) == 3, "all work")
+        if cut is signal.SIGKILL:
+            team.daemon.kill()
+        for each in waiting:
+            each.send_signal(signal.SIGINT) if cut is signal.SIGINT else None
+        seen = [each.communicate(timeout=GUARD_S)[1] for each in waiting]
+        codes = {each.returncode for each in waiting}
+    assert codes == {130 if cut is signal.SIGINT else 1}
+    if cut is signal.SIGKILL:
+        team.daemon.start("--port", "0", "--trust")
+    [task] = team.call("task_list")["result"]
+    broadcast = team.call("group_status", group="g")["broadcast"]["broadcast_id"]
+    wait = "wait on with: aegis-actors"
+    notices = [
+        f"↳ ann continues; {wait} agent wait ann",
+        f"↳ task {task['task_id']} continues; look at it with: aegis-actors queue task",
+        f"↳ the broadcast continues; {wait} group wait --broadcast {broadcast} g",
+    ]
+    assert seen[0].startswith("↳ launched ann\n")
+    for notice, text in zip(notices, seen, strict=True):
+        assert notice in text.splitlines()[-1], text
+
+
+def begun(team: Team, words: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*team.daemon.program, *words],
+        env=team.daemon.environment,
+        cwd=team.daemon.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def works(team: Team) -> int:
+    listed = team.call("list_sessions")["result"]
+    return [each["state"] for each in listed].count("working")
+
+
+@pytest.mark.parametrize("options", [[], ["--wait"]])
+def test_a_resume_that_meets_a_close_is_carried_out_behind_it(
+    team: Team, options: list[str]
+) -> None:
+    cli = team.daemon.cli
+    team.spawn("WAIT 30", handle="ann")
+    team.is_in("ann", "working")
+    with ThreadPoolExecutor() as pool:
+        stopping = pool.submit(cli, "agent", "stop", "ann")
+        assert cli("agent", "wait", "ann").stderr == "↳ ann: closed: closed by human\n"
+        resumed = cli("agent", "launch", "--resume", "ann", *options, "SAY again")
+        assert resumed.returncode == 0, resumed.stderr
+        assert stopping.result().returncode == 0
+    team.has_outcomes("ann", "cancelled", "completed")
+    assert team.texts("ann") == ["again"]
 
 
 def test_a_limit_that_holds_a_message_back_ends_the_wait(own_daemon: DaemonProcess) -> None:

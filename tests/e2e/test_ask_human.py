@@ -271,7 +271,7 @@ def test_the_command_line_asks_as_a_handle_and_only_as_one(team: Team) -> None:
     assert f"request {request['id']} is open" in asking.stderr
     refused = team.daemon.cli("request", "ask", "Go on?")
     assert refused.returncode != 0
-    assert "you are the person" in refused.stderr
+    assert "you are the person; say in --as HANDLE which agent asks" in refused.stderr
     assert json.loads(team.daemon.cli("request", "list", "--json").stdout)["requests"]
 
 

@@ -461,15 +461,18 @@ def test_the_blocking_client_has_groups(grouped: Grouped) -> None:
 def test_the_command_line_has_groups(grouped: Grouped) -> None:
     cli = grouped.daemon.cli
     assert "ann" in cli("group", "spawn", "g", "--preset", "three").stdout
-    done = cli("group", "broadcast", "--wait", "20", "g", WHO)
+    done = cli("group", "broadcast", "--wait", "90000", "g", WHO)
     assert done.returncode == 0
     assert {"ann", "bob", "cid"} <= {*done.stdout.split()}
     sent = cli("group", "broadcast", "g", only("bob")).stdout.strip()
+    busy = cli("group", "broadcast", "g", WHO).stderr
+    assert "wait with aegis-actors group wait, or" in busy
+    assert "the others with aegis-actors group wait --any" in busy
     late = cli("group", "wait", "--timeout", "0.1", "g")
     assert (late.returncode, "pending (working)" in late.stderr) == (124, True)
-    first = cli("group", "wait", "--any", "--broadcast", sent.lower(), "g")
+    first = cli("group", "wait", "--any", "--timeout", "90000", "g")
     assert (first.returncode, said(first.stdout)) == (0, "bob")
-    assert cli("group", "wait", "g").returncode == 1
+    assert cli("group", "wait", "--broadcast", sent.lower(), "g").returncode == 1
     listed = cli("group", "orders", "g")
     newest, _, older = listed.stdout.partition("\n\n")
     assert sent in newest

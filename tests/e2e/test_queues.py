@@ -387,7 +387,7 @@ def test_a_moved_task_begins_in_its_place_also_after_a_kill(queued: Queued) -> N
 
 
 def test_the_command_line_enqueues_waits_and_shows(queued: Queued) -> None:
-    done = queued.daemon.cli("queue", "add", "--wait", "20", "build", "SAY hello")
+    done = queued.daemon.cli("queue", "add", "--wait", "90000", "build", "SAY hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")
     added = queued.daemon.cli("queue", "add", "build", "HANG").stdout.strip()
     queued.runs(added)

@@ -106,6 +106,15 @@ def test_a_program_is_launched_asks_is_answered_and_ends(launcher: Launcher) -> 
     assert (ended["program"]["exit_code"], ended["program"]["need"]) == (3, None)
     record = launcher.daemon.call("term_read", name="pm")["result"][-1]
     assert (record["exit"], record["writer"]) == (3, "agent:pm")
+    waited = launcher.daemon.cli("agent", "wait", "pm")
+    assert (waited.returncode, waited.stderr) == (
+        1,
+        "↳ pm: failed: its program has ended with exit code 3\n",
+    )
+    unknown = launcher.daemon.refusal("agent_diff", handle="pm")
+    assert "look at its terminal with term read pm" in str(unknown)
+    sent = launcher.daemon.cli("agent", "send", "pm", "--wait", "hi")
+    assert (sent.returncode, "whose messages begin no turn" in sent.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("mode", "source"), [("titles", "title"), ("silent", "silence")])
@@ -201,6 +210,17 @@ def test_a_stopped_agent_is_resumed_in_its_terminal(launcher: Launcher) -> None:
     launcher.daemon.call("agent_restart", handle="pm")
     launcher.is_ready("pm")
     assert len(launcher.daemon.call("term_read", name="pm")["result"]) == 2
+
+
+def test_a_resume_that_meets_the_stop_of_a_deaf_program_starts_it_behind_that(
+    launcher: Launcher,
+) -> None:
+    launcher.launch("reports", "deaf", handle="pm")
+    launcher.is_ready("pm")
+    stopping = launcher.daemon.send("close", handle="pm").has_arrived()
+    launcher.daemon.call("agent_resume", handle="pm")
+    assert stopping.result()["state"] == "closed"
+    launcher.is_ready("pm")
 
 
 def test_after_a_kill_of_the_daemon_it_is_exited_and_can_be_launched_again(

@@ -46,9 +46,10 @@ async def difference(member: Member, cwd: str, worktree: Path | None, root: Path
             "at its transcript with agent read"
         )
     if checkout is None or member.head is None:
+        own = "transcript with agent read" if member.cmd is None else "terminal with term read"
         raise InvalidRequest(
             f"{VERB}: {member.handle!r} works in {cwd!r}, which was no git checkout "
-            "with a commit when it began; look at its transcript with agent read"
+            f"with a commit when it began; look at its {own} {member.address}"
         )
     with trio.move_on_after(LIMIT_S), isolated_git(VERB, checkout, member.head) as git:
         if root.is_relative_to(checkout.top):

@@ -384,6 +384,10 @@ class AgentDirectory(Actor[DirectoryMessage]):
             if member.is_closed:
                 raise InvalidRequest(f"agent fork: {member.handle!r} is closed; resume it first")
             return await self._spawning.fork(request, member, await self._session(member))
+        session = None if member.is_closed else await self._session(member)
+        if session is not None and await self._spawning.wait_closed(member, session):
+            await self.context.ref.ask(api.ListWorkspaceAgents())  # taken after the session's end
+            member = roster.by_id[member.id]
         if member.is_closed:
             async with self._archiver.restored(member):
                 member = await self._spawning.reopen(member)

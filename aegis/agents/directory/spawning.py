@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import attrs
 import trio
 
-from actors import ActorCrashed, ActorError, Ref, Registry, System
+from actors import ActorCrashed, ActorError, ActorStopped, Ref, Registry, System
 from aegis.agents.directory.all_sessions import delete_files
 from aegis.agents.directory.checkout import head_of
 from aegis.agents.directory.handles import check_handle, new_handle
@@ -388,6 +388,22 @@ class Spawning:
         except OSError as error:
             raise storage_error("delete", stored.files, error) from error
         return closed_info(attrs.evolve(member, is_closed=True), roster.cwd(member))
+
+    async def wait_closed(self, member: Member, session: Ref[Any]) -> bool:
+        """Wait until a close of an open session that is in progress has ended.
+
+        Returns whether there is one. The session has then sent its end to the directory. Raises
+        ``AegisError``, ``ActorError``.
+        """
+        show = api.ShowAgent(handle=member.handle)
+        try:
+            if (await self._info(member, session)).state != "closed":
+                return False
+            await session.ask(api.CloseAgent(handle=member.handle), timeout=CLOSE_S)
+            while True:  # its actor has finished, and stops
+                await session.ask(show)
+        except ActorStopped:
+            return True
 
     async def wake(
         self, member: Member, session: Ref[Any], request: api.ResumeSession

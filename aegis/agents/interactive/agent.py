@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import attrs
 import structlog
 import trio
 
@@ -71,6 +72,8 @@ MAX_COUNTED = 100
 LOOK_S = 1.0
 COUNT_AGAIN_S = 1.0
 
+AT_PROMPT = ("needs_input", "stale")
+
 NOT_FOUND = (126, 127)
 """The exit codes by which a shell reports a program that it cannot start."""
 
@@ -117,7 +120,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
         self._on_change = on_change
         self._is_installed = is_installed
         self._is_new = is_new
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
 
     async def setup(self) -> None:
         """Continue with the process of an earlier incarnation, if it still runs."""
@@ -139,6 +142,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             self._identity,
             self.context.start_soon,
             lambda wait: program_outcome(wait, self._info()),
+            lambda: "it is at its prompt" if self._standing.state in AT_PROMPT else "",
         )
         self.context.register("session", self._identity.id)
         is_first = self.context.incarnation == 1
@@ -162,6 +166,7 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             case api.RestartAgent():
                 self.context.start_soon(self._order, self._restart, self.defer(message))
             case api.CloseAgent():
+                self._is_closing = True
                 self.context.start_soon(self._order, self._close, self.defer(message))
             case api.InterruptAgent(message=None):
                 self.context.start_soon(self._order, self._interrupt, self.defer(message))
@@ -196,7 +201,8 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
 
     async def _show(self, reply: Reply[api.AgentInfo]) -> None:
         await self._unread.look()
-        reply.send(self._info())
+        info = self._info()
+        reply.send(attrs.evolve(info, state="closed") if self._is_closing else info)
 
     async def _wake(self, key: str, body: str) -> None:
         try:
@@ -334,7 +340,11 @@ class TerminalAgent(Actor[TerminalAgentMessage]):
             await self._stop()
         except Unavailable as error:
             log.warning("closing the terminal of a program that runs", why=str(error))
-        left = await self._terminal.close()
+        try:
+            left = await self._terminal.close()
+        except FAILURES:
+            self._is_closing = False
+            raise
         if left:
             log.warning("processes of an agent not ended", agent=self._identity.handle, left=left)
         self._is_closed = True
@@ -447,7 +457,11 @@ def program_outcome(wait: api.WaitAgent, info: api.AgentInfo) -> api.AgentOutcom
             return ends(outcome="closed")
         case "exited":
             is_done = info.program.exit_code == 0 and not wait.blocked
-            return ends(outcome="done" if is_done else "failed", reason=info.reason)
+            code = info.program.exit_code
+            if is_done:
+                return ends(outcome="done", reason=info.reason)
+            how = "" if code is None else f" with exit code {code}"
+            return ends(outcome="failed", reason=info.reason or f"its program has ended{how}")
         case "blocked":
             title = "" if info.blocked is None else info.blocked.title
             return ends(outcome="blocked", reason=title, blocked=info.blocked)

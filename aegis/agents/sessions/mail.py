@@ -124,6 +124,15 @@ class Mail:
         """Send a notification, and report ``Notified``; an inbox drops an id that it has."""
         self._owner.start_soon(self._deliver, notification)
 
+    async def has_had(self, message: str) -> bool:
+        """Return whether a message ever was in the inbox."""
+        request = FollowInbox(handle=self._handle, after=message)
+        try:
+            await self._ask(self._handle, request, passed=InvalidRequest)
+        except InvalidRequest:
+            return False
+        return True
+
     async def _follow(self) -> None:
         place = BEGIN
         while True:

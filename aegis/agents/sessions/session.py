@@ -51,7 +51,7 @@ from aegis.agents.sessions.status import (
 )
 from aegis.agents.sessions.transcript import LIMIT_BYTES, TRANSCRIPT, TranscriptWriter, read_durable
 from aegis.agents.sessions.turns import turn_uuid
-from aegis.agents.sessions.waits import AgentWaits, Places, outcome_of
+from aegis.agents.sessions.waits import AgentWaits, Places, is_at_rest, outcome_of
 from aegis.errors import AegisError, AlreadyExists, InvalidRequest, StorageError, Unavailable
 from aegis.journal.flusher import Flusher
 from aegis.limits import in_thread_or_here
@@ -178,7 +178,7 @@ class AgentSession(Actor[own.SessionMessage]):
             self._identity,
             self.context.start_soon,
             lambda wait: outcome_of(wait, self._session, self._info()),
-            lambda: "" if self._session.takeover is None else held_by_person(self._identity),
+            self._why_waiting,
         )
         self._requests = RequestsOut(
             self.context, self.context.path, self._identity, self._report_change
@@ -326,7 +326,7 @@ class AgentSession(Actor[own.SessionMessage]):
             case api.ReadSession():
                 self.context.start_soon(self._read, message, self.defer(message))
             case api.WaitAgent():
-                self._waits.take(message, self.defer(message), self._session.said)
+                self._wait(message)
             case FollowSession():
                 self._followers.take(message, self.defer(message))
             case ResumeAgent(login=login):
@@ -358,6 +358,22 @@ class AgentSession(Actor[own.SessionMessage]):
 
     def _info(self) -> api.AgentInfo:
         return agent_info(self._identity, self._session, self._requests.blocked, time.time())
+
+    def _wait(self, request: api.WaitAgent) -> None:
+        self._waits.take(request, self.defer(request), self._session.said)
+        if request.message is not None and self._session.place_of(request.message) is None:
+            self.context.start_soon(self._refuse_unknown, request.message)
+
+    async def _refuse_unknown(self, message: str) -> None:
+        """Fail the waits for a message that never was in the inbox: it will have no turn."""
+        if not await self._mail.has_had(message):
+            self._waits.refuse(message)
+
+    def _why_waiting(self) -> str:
+        """Return what keeps a wait from its end; empty: the agent works."""
+        if self._session.takeover is not None:
+            return held_by_person(self._identity)
+        return "it is idle" if is_at_rest(self._session, self._info()) else ""
 
     # The machine.
 

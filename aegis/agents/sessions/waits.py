@@ -16,6 +16,7 @@ from aegis.agents.sessions.past import EndedTurn, OpenTurn
 from aegis.agents.sessions.rules import SessionMachine
 from aegis.agents.sessions.status import SessionIdentity
 from aegis.errors import AegisError, Busy, NotFound
+from aegis.names import shorten
 from aegis.protocol.agent_events import AssistantText
 from aegis.protocol.agents import AgentInfo, AgentOutcome, WaitAgent, WaitOutcome
 from aegis.protocol.inboxes import FindMessage, Place
@@ -64,8 +65,8 @@ class _AgentWait:
 class AgentWaits:
     """The waits for the agent ``identity``; their times run in tasks of ``start_soon``.
 
-    ``outcome`` returns how a wait ends; a text that was said ends it as ``done``. ``holder`` says
-    that a person has the conversation, for waits whose time is over; empty: nobody has.
+    ``outcome`` returns how a wait ends; a text that was said ends it as ``done``. ``state`` says
+    why the agent does not work, for waits whose time is over; empty: it works.
     """
 
     def __init__(
@@ -73,12 +74,12 @@ class AgentWaits:
         identity: SessionIdentity,
         start_soon: Callable[..., object],
         outcome: Outcome,
-        holder: Callable[[], str] = str,
+        state: Callable[[], str] = str,
     ) -> None:
         self._identity = identity
         self._start_soon = start_soon
         self._outcome = outcome
-        self._holder = holder
+        self._state = state
         self._waits: list[_AgentWait] = []
 
     def take(self, request: WaitAgent, reply: Reply[AgentOutcome], said: str = "") -> None:
@@ -106,6 +107,18 @@ class AgentWaits:
         waits = (each.request for each in self._waits)
         return any(each.turn == turn.number or each.message in messages for each in waits)
 
+    def refuse(self, message: str) -> None:
+        """Fail the waits for a message that is unknown."""
+        for wait in [each for each in self._waits if each.request.message == message]:
+            self._waits.remove(wait)
+            wait.limit.cancel()
+            wait.reply.fail(
+                NotFound(
+                    f"{self._identity.handle!r} never got a message {shorten(message)!r}: the id "
+                    "is in its receipt; or wait without a message, until the agent is at rest"
+                )
+            )
+
     def look(self) -> None:
         """Look at each wait again: something about the agent has changed."""
         self._waits = [each for each in self._waits if not self._is_over(each)]
@@ -117,7 +130,7 @@ class AgentWaits:
             await trio.sleep_forever()
         if wait in self._waits:
             self._waits.remove(wait)
-            wait.reply.send(self._ends("timeout", self._holder()))
+            wait.reply.send(self._ends("timeout", self._state()))
 
     def _is_over(self, wait: _AgentWait) -> bool:
         """Answer a wait that has ended."""
@@ -154,6 +167,8 @@ def outcome_of(wait: WaitAgent, session: SessionMachine, info: AgentInfo) -> Age
         found = _ended_turn(wait, session)
         if found is not None:
             return _of_turn(info.handle, found)
+    if wait.text and _has_just_said(wait.text, session):
+        return ends(outcome="done")
     if info.state == "closed":
         return ends(outcome="closed", reason=info.reason)
     if is_for_turn and not _is_here(wait, session):
@@ -173,10 +188,22 @@ def outcome_of(wait: WaitAgent, session: SessionMachine, info: AgentInfo) -> Age
     if info.state == "limited":
         until = f"a usage limit of the agent holds until {info.limited_until}"
         return ends(outcome="limit", reason=until)
-    is_at_rest = info.state in ("idle", "dormant") and session.current is None
-    if is_for_turn or not is_at_rest or session.waiting:
+    if is_for_turn or not is_at_rest(session, info):
         return None
     return _of_turn(info.handle, session.ended[-1]) if session.ended else ends(outcome="done")
+
+
+def is_at_rest(session: SessionMachine, info: AgentInfo) -> bool:
+    """Return whether a session has no turn, and no message that will begin one."""
+    has_turn = session.current is not None or bool(session.waiting)
+    return info.state in ("idle", "dormant") and not has_turn
+
+
+def _has_just_said(text: str, session: SessionMachine) -> bool:
+    """Return whether the last message of the last turn has ``text``, and no other turn follows."""
+    if session.current is not None or session.waiting or not session.ended:
+        return False
+    return text in session.ended[-1].text
 
 
 def _ended_turn(wait: WaitAgent, session: SessionMachine) -> EndedTurn | None:

@@ -19,7 +19,7 @@ from aegis.cli.grammar.click_commands import command_at
 from aegis.cli.grammar.parsing import json_behind_verb, wants_json
 from aegis.cli.grammar.verb import HANDLE, ROOT, Globals
 from aegis.cli.grammar.verb_table import HINTS, VERBS
-from aegis.cli.printing.failures import INTERRUPTED, PROGRAM, exit_code, report
+from aegis.cli.printing.failures import INTERRUPTED, PROGRAM, exit_code, print_notes, report
 
 COMPLETING = "_AEGIS_ACTORS_COMPLETE"
 """The variable that a shell sets when TAB is pressed."""
@@ -75,8 +75,9 @@ class RootGroup(click.Group):
         streams = sys.stdout, sys.stderr
         try:
             code = super().main(args, PROGRAM, **extra | {"standalone_mode": False})
-        except click.Abort:
+        except click.Abort as error:
             report("interrupted", "interrupted", as_json=as_json)
+            print_notes(error.__cause__)
             return INTERRUPTED
         except SystemExit:
             if sys.stdout is streams[0]:

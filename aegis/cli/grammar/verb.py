@@ -7,13 +7,15 @@ about wrong usage. Imports neither click nor pathlib nor typing, which would slo
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
 from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import print_json
-from aegis.client.line import CommandFailed, LineClient, connect
+from aegis.client.errors import ProtocolMismatch
+from aegis.client.line import CommandFailed, ConnectionLost, LineClient, connect
 from aegis.path_text import path_of_text, text_of_path
 from aegis.state.root import nearest_root
 
@@ -22,9 +24,11 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from aegis.client.nonblocking_line import NonBlockingLineClient
+
+    T = TypeVar("T")
 
 TEXT = "text"
 WHOLE = "whole number"
@@ -173,6 +177,10 @@ class Globals:
         self.handle = handle
 
 
+ROUND_S = 3600.0
+"""The longest wait of one call, in seconds; the daemon accepts a day at most."""
+
+
 class TargetDaemon:
     """The daemon that a verb calls: its ``root``, and the ``handle`` to call it under."""
 
@@ -202,17 +210,59 @@ class TargetDaemon:
             except CommandFailed as error:
                 raise CommandFailed(error.code, in_verbs(str(error))) from None
 
+    def wait(
+        self,
+        command: str,
+        limit_s: float | None,
+        is_over: Callable[[dict[str, Any]], object],
+        if_cut: str,
+        /,
+        **arguments: object,
+    ) -> dict[str, Any]:
+        """Call a command that waits again and again, until ``is_over`` or the time has passed.
+
+        A limit of None is none. If the wait is cut, by a signal or with the connection, ``if_cut``
+        is printed after the failure: it names the work that continues. Raises as ``call``.
+        """
+        left = math.inf if limit_s is None else limit_s
+        try:
+            while True:
+                reply = self.call(command, timeout=min(left, ROUND_S), **arguments)
+                left -= ROUND_S
+                if left <= 0 or fitting(lambda: is_over(reply)):  # noqa: B023 -- called here
+                    return reply
+        except (KeyboardInterrupt, ConnectionLost) as error:
+            error.add_note(if_cut)
+            raise
+
     def with_handle(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return ``arguments`` without the ones that are None, and with the handle."""
         given = {name: value for name, value in arguments.items() if value is not None}
         return given if self.handle is None else {**given, "from_handle": self.handle}
 
     def show(self, reply: Mapping[str, Any], text: Callable[[], None]) -> None:
-        """Print ``reply`` as JSON if ``--json`` was given, else call ``text`` to print it."""
+        """Print ``reply`` as JSON if ``--json`` was given, else call ``text`` to print it.
+
+        Raises ``ProtocolMismatch``.
+        """
         if self.as_json:
             print_json(reply)
         else:
-            text()
+            fitting(text)
+
+
+def fitting(read: Callable[[], T]) -> T:
+    """Return what ``read`` makes of a reply.
+
+    Raises ``ProtocolMismatch`` if a part of the reply is missing, or is of another kind.
+    """
+    try:
+        return read()
+    except (KeyError, TypeError) as error:
+        raise ProtocolMismatch(
+            "the answer does not fit: the daemon is of another version; restart it with "
+            "aegis-actors down, then aegis-actors up"
+        ) from error
 
 
 def from_here(path: str | None) -> str | None:

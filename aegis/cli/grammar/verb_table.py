@@ -111,7 +111,7 @@ VERBS_OF_TOOLS = {
     "run_workflow": "workflow run",
     "group_spawn_mixed": "group spawn",
     "group_wait_all": "group wait",
-    "group_wait_any": "group wait",
+    "group_wait_any": "group wait --any",
     "group_status": "group show",
     "spawn": "agent launch",
     "meta": "agent meta",
@@ -126,7 +126,7 @@ VERBS_OF_TOOLS = {
     "agent_resume": "agent launch",
     "agent_continue": "agent launch",
     "agent_launch": "agent launch",
-    "agent_purge": "agent stop",
+    "agent_purge": "agent stop --purge",
     "agent_worktree_list": "agent worktree",
     "agent_worktree_remove": "agent worktree",
     "page_code": "web",
@@ -146,10 +146,12 @@ def load(place: object) -> object:
 def verb_of_tool(tool: str) -> tuple[str, object] | None:
     """Return the words of the verb that calls ``tool`` (without ``aegis_``), and the verb itself.
 
+    The words may have an option behind them.
+
     None if the command line has no such verb.
     """
     words = VERBS_OF_TOOLS.get(tool) or tool.replace("_", " ", 1)
-    first, _, second = words.partition(" ")
+    first, _, second = words.partition(" --")[0].partition(" ")
     verb = load(VERBS.get(first))
     if second:
         members = getattr(verb, "members", None) or getattr(verb, "commands", {})

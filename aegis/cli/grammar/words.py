@@ -45,6 +45,8 @@ _ARGUMENT = r"(\w+)=(?:\"([^\"]*)\"|([^,\s\"]+))"
 def in_verbs(sentence: str) -> str:
     """Replace the tools that a sentence of the daemon names by the verbs of the command line.
 
+    The argument ``from_handle`` becomes the option.
+
     ``aegis_term_read(name="build", since_seq=3)`` becomes ``aegis-actors term read build --since
     3``. Text in quotes is a user's own and is kept.
     """
@@ -52,6 +54,8 @@ def in_verbs(sentence: str) -> str:
 
 
 def _in_verb(found: re.Match[str]) -> str:
+    if found[0] == "from_handle":
+        return "--as HANDLE"
     verb = verb_of_tool(found["prefixed"] or found["bare"])
     if verb is None:
         return found[0]

@@ -31,6 +31,12 @@ def report(sentence: str, code: str, *, as_json: bool) -> None:
     print_notice(f"{PROGRAM}: {sentence}")
 
 
+def print_notes(error: BaseException | None) -> None:
+    """Print the notes of an error: what continues after a wait that was cut."""
+    for note in getattr(error, "__notes__", ()):
+        print_notice(note)
+
+
 def report_error(error: ClientError, *, as_json: bool) -> None:
     """Print the sentence of a failed call."""
     report(in_verbs(str(error)), code_of(error), as_json=as_json)
@@ -69,8 +75,10 @@ def _reported(run: Callable[[], int], path: str, *, as_json: bool) -> int:
         return USAGE
     except ClientError as error:
         report_error(error, as_json=as_json)
+        print_notes(error)
         return FAILED
-    except (KeyboardInterrupt, EOFError):
+    except (KeyboardInterrupt, EOFError) as error:
         sys.stderr.write("\n")  # end the line on which the tty has shown ^C
         report("interrupted", "interrupted", as_json=as_json)
+        print_notes(error)
         return INTERRUPTED

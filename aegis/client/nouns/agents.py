@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal, cast
 
 from aegis.client.agent_kinds import (
-    AgentsKind,
     AgentsValue,
     CommandKind,
     CommandValue,
@@ -14,8 +13,10 @@ from aegis.client.agent_kinds import (
     SessionValue,
 )
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import StatesKind
 from aegis.client.streams import Stream
 from aegis.protocol.agent_commands import AgentOutput, ReadAgentOutput
+from aegis.protocol.agent_streams import AgentItem, AgentsItem
 from aegis.protocol.agents import (
     AgentDetails,
     AgentDiff,
@@ -355,7 +356,8 @@ class Agents(Noun):
     def follow(self) -> AbstractAsyncContextManager[Stream[AgentsValue]]:
         """Open the stream of states, with ``async with``: all open sessions, then changes."""
         session = self._session
-        return session.watch(Stream(session, AgentsKind(session.handle)))
+        kind = StatesKind[AgentsValue](session.handle, "agents", AgentsItem, AgentItem)
+        return session.watch(Stream(session, kind))
 
     def events(
         self, handle: str, *, since: int | None = None, last_n: int | None = None

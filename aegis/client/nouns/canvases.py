@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from aegis.client.canvas_kinds import CanvasesKind, CanvasesValue
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import Gap, StatesKind
 from aegis.client.streams import Stream
+from aegis.protocol.canvas_streams import CanvasesItem, CanvasItem
 from aegis.protocol.canvases import (
     AppendToSection,
     CanvasHistory,
@@ -25,6 +26,9 @@ from aegis.protocol.canvases import (
 )
 
 SectionNames = list[str]
+
+
+CanvasesValue = CanvasesItem | CanvasItem | Gap
 
 
 class Canvases(Noun):
@@ -89,4 +93,5 @@ class Canvases(Noun):
     def follow(self) -> AbstractAsyncContextManager[Stream[CanvasesValue]]:
         """Open the stream of canvases, with ``async with``: all of them, then changes."""
         session = self._session
-        return session.watch(Stream(session, CanvasesKind(session.handle)))
+        kind = StatesKind[CanvasesValue](session.handle, "canvases", CanvasesItem, CanvasItem)
+        return session.watch(Stream(session, kind))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from aegis.client.group_kinds import GroupsKind, GroupsValue
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import Gap, StatesKind
 from aegis.client.streams import Stream
+from aegis.protocol.group_streams import GroupItem, GroupsItem
 from aegis.protocol.groups import (
     WAIT_S,
     BroadcastSent,
@@ -28,6 +29,9 @@ from aegis.protocol.groups import (
 )
 
 Profiles = list[str]
+
+
+GroupsValue = GroupsItem | GroupItem | Gap
 
 
 class Groups(Noun):
@@ -133,4 +137,5 @@ class Groups(Noun):
     def follow(self) -> AbstractAsyncContextManager[Stream[GroupsValue]]:
         """Open the stream of groups, with ``async with``: all of them, then changes."""
         session = self._session
-        return session.watch(Stream(session, GroupsKind(session.handle)))
+        kind = StatesKind[GroupsValue](session.handle, "groups", GroupsItem, GroupItem)
+        return session.watch(Stream(session, kind))

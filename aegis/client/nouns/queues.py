@@ -6,8 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal
 
 from aegis.client.nouns.noun import Noun
-from aegis.client.queue_kinds import QueuesKind, QueuesValue
+from aegis.client.stream_kinds import Gap, StatesKind
 from aegis.client.streams import Stream
+from aegis.protocol.queue_streams import QueueItem, QueuesItem
 from aegis.protocol.queues import (
     DELEGATE_S,
     CancelTask,
@@ -28,6 +29,9 @@ from aegis.protocol.queues import (
 )
 
 TaskIds = list[str]
+
+
+QueuesValue = QueuesItem | QueueItem | Gap
 
 
 class Queues(Noun):
@@ -112,4 +116,5 @@ class Queues(Noun):
     def follow(self) -> AbstractAsyncContextManager[Stream[QueuesValue]]:
         """Open the stream of queues, with ``async with``: all of them, then changes."""
         session = self._session
-        return session.watch(Stream(session, QueuesKind(session.handle)))
+        kind = StatesKind[QueuesValue](session.handle, "queues", QueuesItem, QueueItem)
+        return session.watch(Stream(session, kind))

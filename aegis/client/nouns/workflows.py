@@ -6,8 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from aegis.client.nouns.noun import Noun
+from aegis.client.stream_kinds import Gap, StatesKind
 from aegis.client.streams import Stream
-from aegis.client.workflow_kinds import WorkflowsKind, WorkflowsValue
+from aegis.protocol.workflow_streams import WorkflowItem, WorkflowsItem
 from aegis.protocol.workflows import (
     CancelWorkflow,
     GetWorkflow,
@@ -23,6 +24,8 @@ from aegis.protocol.workflows import (
     WorkflowStarted,
     WorkflowSteps,
 )
+
+WorkflowsValue = WorkflowsItem | WorkflowItem | Gap
 
 
 class Workflows(Noun):
@@ -77,4 +80,5 @@ class Workflows(Noun):
     def follow(self) -> AbstractAsyncContextManager[Stream[WorkflowsValue]]:
         """Open the stream of workflows, with ``async with``: all that run, then changes."""
         session = self._session
-        return session.watch(Stream(session, WorkflowsKind(session.handle)))
+        kind = StatesKind[WorkflowsValue](session.handle, "workflows", WorkflowsItem, WorkflowItem)
+        return session.watch(Stream(session, kind))

@@ -111,12 +111,16 @@ def test_every_kind_of_name_is_completed(
         "agent send --wait ann /deep": "/deep:sub",
         "agent launch ": "claude",
         "agent launch --resume ": "ann",
+        "agent trust ": "claude",
+        "agent conversations --profile ": "claude",
+        "acp --profile ": "claude",
         "request answer ": "b1d50fbd2dbb",
         "request list --agent ": "ann",
         "queue add ": "work",
         "queue pause w": "work",
         "queue task ": "01M8BTHCRS9JRE1GTGP2YZSR54",
         "queue add work --after ": "01M8BTHCRS9JRE1GTGP2YZSR54",
+        "queue move work --before ": "01M8BTHCRS9JRE1GTGP2YZSR54",
         "canvas read ": "plan",
         "canvas read plan G": "Goals",
         "workflow run ": "release",
@@ -134,7 +138,12 @@ def test_every_kind_of_name_is_completed(
         "inbox send a",
     ):
         assert offered(line) == [], line
-    for line in ("agent launch claude ", "agent launch --handle ", "inbox read --after "):
+    for line in (
+        "agent launch claude ",
+        "agent launch --handle ",
+        "inbox read --after ",
+        "group orders panel --before ",
+    ):
         assert offered(line) == []
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from aegis.client.agent_kinds import AgentsKind, SessionEvent, SessionKind
+from aegis.client.agent_kinds import AgentsValue, SessionEvent, SessionKind
 from aegis.client.errors import ProtocolMismatch
-from aegis.client.stream_kinds import RECONNECTED, Gap
+from aegis.client.stream_kinds import RECONNECTED, Gap, StatesKind
 from aegis.protocol.agent_events import AssistantText, Unknown
-from aegis.protocol.agent_streams import AgentsItem
+from aegis.protocol.agent_streams import AgentItem, AgentsItem
 
 
 def entry(seq: int, **fields: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_events_are_typed_and_an_unknown_one_is_kept() -> None:
 
 
 def test_agents_begin_with_all_and_again_after_a_lost_connection() -> None:
-    it = AgentsKind(None)
+    it = StatesKind[AgentsValue](None, "agents", AgentsItem, AgentItem)
     assert it.opened({}) == []
     assert it.items({"agents": []}) == [AgentsItem(agents=[])]
     assert it.opened({}) == [RECONNECTED]

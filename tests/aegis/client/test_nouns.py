@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -192,6 +193,17 @@ def test_both_faces_have_the_same_methods(method: Method) -> None:
     assert not inspect.iscoroutinefunction(theirs)
     assert inspect.signature(mine) == inspect.signature(theirs)
     assert mine.__doc__ == theirs.__doc__
+
+
+def test_the_reference_has_each_method_in_the_row_of_its_noun() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "python.md"
+    rows = re.findall(r"^\| `client\.(\w+)` \| (.*) \|$", page.read_text(), re.MULTILINE)
+    shown = {noun: sorted(re.findall(r"`(\w+)`", cells)) for noun, cells in rows}
+    found: dict[str, list[str]] = {}
+    for cls, name in methods(ASYNC):
+        found.setdefault(cls.__name__.lower(), []).append(name)
+    found["daemon"] += found.pop("tree", [])
+    assert shown == {noun: sorted(names) for noun, names in found.items()}
 
 
 def test_every_file_of_a_noun_is_looked_at() -> None:
