@@ -396,7 +396,8 @@ LAW: list[Rule] = [
     (
         "aegis.cli.grammar.verb",
         (
-            *("aegis.cli", "aegis.client.line", "aegis.client.nonblocking_line", "aegis.clock"),
+            *("aegis.cli", "aegis.client.errors", "aegis.client.line"),
+            *("aegis.client.nonblocking_line", "aegis.clock"),
             *("aegis.path_text", "aegis.state.root"),
         ),
     ),
