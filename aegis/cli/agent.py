@@ -166,7 +166,7 @@ def launch(
     is_sent = has_files or (wait and resume is not None)
     first = None if is_sent else prompt
     if resume is not None:
-        if is_sent:
+        if wait:
             _check_has_turns(daemon, resume)
         reply = daemon.call("agent_resume", handle=resume, prompt=first)
     else:
@@ -190,7 +190,9 @@ def launch(
 def _check_has_turns(daemon: TargetDaemon, agent: str) -> None:
     """Raise ``CommandFailed`` or ``UsageError`` if the end of a turn of ``agent`` never comes."""
     if daemon.call("agent_show", handle=agent).get("provider") == "terminal":
-        raise UsageError(f"{agent!r} is a terminal agent, whose messages begin no turn: no --wait")
+        raise UsageError(
+            f"{agent!r} is a terminal agent, whose messages begin no turn: leave out --wait"
+        )
 
 
 def _first_message(
@@ -411,8 +413,7 @@ def _wait(daemon: TargetDaemon, agent: str, timeout: float | None, **wanted: Any
         handle=agent,
         **wanted,
     )
-    asked = "" if daemon.as_json else _asked(daemon, reply)
-    daemon.show(reply, lambda: _show_outcome(reply, wait_on, asked))
+    daemon.show(reply, lambda: _show_outcome(reply, wait_on, _asked(daemon, reply)))
     return fitting(lambda: CODES[reply["outcome"]])
 
 
