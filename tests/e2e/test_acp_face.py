@@ -238,10 +238,10 @@ def test_a_cancelled_prompt_that_waits_is_not_sent_after_a_kill_of_the_daemon(te
 IMPATIENT = """
 from aegis.acp import agent
 from aegis.cli.main import main
-agent.PATIENCE_S, agent.GONE_S = 0.2, 1.0
+agent.PATIENCE_S, agent.GONE_S = 0.2, 5.0
 main()
 """
-"""``aegis-actors``, whose editors wait a second for the daemon."""
+"""``aegis-actors``, whose editors wait a few seconds for the daemon."""
 
 
 def test_a_cancel_while_the_daemon_is_away_for_long_reaches_it_when_it_returns(team: Team) -> None:

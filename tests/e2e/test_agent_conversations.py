@@ -25,6 +25,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -261,6 +262,11 @@ def test_one_in_which_the_agent_would_ask_nobody_is_refused(outside: Outside) ->
     team.is_in("ann", "error")
     assert "without asking, for /yolo was entered in it" in team.info("ann")["reason"]
     team.send("ann", "SAY later")
+    taken = team.call("agent_takeover", handle="ann")  # where a person sees it, and can end it
+    team.call("agent_handback", handle="ann")
+    until(lambda: team.info("ann")["taken_over"] is None, "it is handed back")
+    team.is_in("ann", "error")
+    assert taken["handle"] == "ann"
     state.unlink()
     team.call("agent_restart", handle="ann")
     team.has_outcomes("ann", "completed", "completed")

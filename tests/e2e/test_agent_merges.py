@@ -291,11 +291,11 @@ def test_a_split_index_is_merged_and_a_sparse_checkout_is_left_to_the_person(
 
 
 class Impatient(DaemonProcess):
-    """A daemon that waits a few seconds only for git."""
+    """A daemon that waits for git for a quarter of a minute."""
 
     @property
     def program(self) -> list[str]:
-        shorter = "from aegis.agents.directory import git; git.LIMIT_S = git.LONG_S = 4.0"
+        shorter = "from aegis.agents.directory import git; git.LIMIT_S = git.LONG_S = 15.0"
         run = "from aegis.cli.main import main; main()"
         return [sys.executable, "-P", "-c", f"{shorter}; {run}"]
 
@@ -312,7 +312,7 @@ def test_a_git_that_does_not_end_is_killed_and_others_continue(tmp_path: Path) -
         waiting = daemon.send("agent_merge", handle=first)
         waiting.has_arrived()
         assert "is removed" in team.call("close", handle=second)["reason"]
-        with pytest.raises(CommandFailed, match=r"git update-index did not end within 4 s"):
+        with pytest.raises(CommandFailed, match=r"git update-index did not end within 15 s"):
             waiting.result()
         (work / ".gitattributes").unlink()
         assert git(work, "rev-parse", "main") == tip

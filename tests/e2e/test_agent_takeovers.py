@@ -69,7 +69,14 @@ class Shared:
     def agents(self) -> list[int]:
         """The processes of agents, without their guards."""
         pids = agents_of(self.team.daemon)
-        return [each for each in pids if "guard.py" not in command_of(each)]
+        commands = ((each, command_of(each)) for each in pids)
+        return [each for each, words in commands if words and "guard.py" not in words]
+
+    def agent(self, *but: int) -> int:
+        """The process of the only agent, apart from these."""
+        until(lambda: len({*self.agents()} - {*but}) == 1, "one agent runs")
+        [found] = {*self.agents()} - {*but}
+        return found
 
     def is_handed_back(self, handle: str) -> None:
         until(lambda: self.team.info(handle)["taken_over"] is None, "it is handed back")
@@ -508,7 +515,7 @@ def test_an_agent_is_not_started_beside_another_process_with_its_conversation(
 def test_a_person_takes_over_no_conversation_that_another_process_has_open(shared: Shared) -> None:
     team, handle = shared.team, shared.spawn()
     conversation = team.info(handle)["conversation"]
-    [own] = shared.agents()
+    own = shared.agent()
     holds(shared, conversation, own)
     registered = holds(shared, conversation)
     held = (
@@ -522,7 +529,7 @@ def test_a_person_takes_over_no_conversation_that_another_process_has_open(share
     assert held in str(team.daemon.refusal("agent_takeover", handle=handle))
     assert len(shared.lives()) == 1
     team.has_outcomes(team.spawn("SAY before", handle="bob", profile="held"), "completed")
-    [bobs] = shared.agents()
+    bobs = shared.agent()
     registered.unlink()
     registered = holds(shared, conversation, bobs)
     refusal = str(team.daemon.refusal("agent_takeover", handle=handle))
@@ -530,7 +537,7 @@ def test_a_person_takes_over_no_conversation_that_another_process_has_open(share
     registered.unlink()
     team.call("agent_restart", handle=handle)
     team.is_in(handle, "idle")
-    [own] = {*shared.agents()} - {bobs}
+    own = shared.agent(bobs)
     registered = holds(shared, conversation, own)
     shared.take(handle)
     registered.unlink()

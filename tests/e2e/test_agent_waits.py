@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,7 +121,10 @@ def test_a_wait_that_is_cut_names_what_continues(
     }
     with contextlib.ExitStack() as stack:
         waiting = [stack.enter_context(begun(team, words)) for words in lines.values()]
+        for each in waiting:
+            stack.callback(each.kill)
         until(lambda: works(team) == 3, "all work")
+        until(lambda: all(map(is_asleep, waiting)), "all wait")
         if cut is signal.SIGKILL:
             team.daemon.kill()
         for each in waiting:
@@ -153,6 +158,18 @@ def begun(team: Team, words: list[str]) -> subprocess.Popen[str]:
     )
 
 
+def is_asleep(process: subprocess.Popen[str]) -> bool:
+    """Whether a process has nothing to do for a while."""
+
+    def now() -> tuple[str, str]:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[11]
+
+    before = now()
+    time.sleep(0.3)
+    return before == now() == ("S", before[1])
+
+
 def works(team: Team) -> int:
     listed = team.call("list_sessions")["result"]
     return [each["state"] for each in listed].count("working")
@@ -163,14 +180,13 @@ def test_a_resume_that_meets_a_close_is_carried_out_behind_it(
     team: Team, options: list[str]
 ) -> None:
     cli = team.daemon.cli
-    team.spawn("WAIT 30", handle="ann")
+    team.spawn("STUBBORN\nWAIT 30", handle="ann")  # its close takes seconds
     team.is_in("ann", "working")
-    with ThreadPoolExecutor() as pool:
-        stopping = pool.submit(cli, "agent", "stop", "ann")
-        assert cli("agent", "wait", "ann").stderr == "↳ ann: closed: closed by human\n"
-        resumed = cli("agent", "launch", "--resume", "ann", *options, "SAY again")
-        assert resumed.returncode == 0, resumed.stderr
-        assert stopping.result().returncode == 0
+    closing = team.daemon.send("close", handle="ann")
+    until(lambda: team.info("ann")["state"] == "closed", "its close has begun")
+    resumed = cli("agent", "launch", "--resume", "ann", *options, "SAY again")
+    assert resumed.returncode == 0, resumed.stderr
+    closing.result()
     team.has_outcomes("ann", "cancelled", "completed")
     assert team.texts("ann") == ["again"]
 

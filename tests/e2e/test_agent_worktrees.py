@@ -221,6 +221,10 @@ def test_a_worktree_of_two_sessions_is_removed_with_the_last(team: Team) -> None
     for handle in (owner, other):
         refusal = team.daemon.refusal("agent_diff", handle=handle)
         assert f"{path}, where '{handle}' worked, is removed" in str(refusal)
+    team.call("agent_resume", handle=other, prompt="SAY again")
+    team.has_outcomes(other, "completed")
+    assert team.info(other)["cwd"] == str(path / "sub")
+    assert path.exists()
 
 
 def test_a_git_of_the_daemon_itself_does_not_keep_a_worktree(tmp_path: Path) -> None:
@@ -549,6 +553,7 @@ def test_the_directories_that_git_of_a_killed_daemon_has_left_are_deleted(
         team = Team(own_daemon)
         assert "is removed" in team.call("close", handle=team.spawn(worktree=True))["reason"]
         own_daemon.stop()
+        os.utime(new)
         own_daemon.start(*START)
         until(lambda: not left.exists(), "it is deleted")
     finally:

@@ -504,7 +504,9 @@ class AgentDirectory(Actor[DirectoryMessage]):
         try:
             member = self._table.roster.get(message.handle)
             self._check_reach(message, member)
-            info = await self._refs[member.id].ask(message)
+            ref = self._refs.get(member.id)  # its close may have ended meanwhile
+            cwd = self._table.roster.cwd(member)
+            info = closed_info(member, cwd) if ref is None else await ref.ask(message)
             worktree = self._worktrees.of(member)
             became = "" if worktree is None else await self._worktrees.settle(worktree)
             reply.send(attrs.evolve(info, reason=became) if became else info)

@@ -252,6 +252,7 @@ class Programs:
             await self._check_conversation(
                 member, profile, continued, cwd, verb="agent restart", is_fork=is_fork
             )
+            await self._check_asks(member, profile, continued, cwd)
         beginning = await self._beginning(member, cwd, world, start, is_fork=is_fork)
         beginning = attrs.evolve(
             beginning,
@@ -306,8 +307,7 @@ class Programs:
         Because another process has it open: Claude Code itself guards nothing, so what one of the
         two says would be lost, and Codex refuses the second, for which a fresh conversation would
         be begun. The session's own processes have ended, unless ``is_running``. Or because another
-        session continued it while this one was closed, or the agent would ask nobody in it. The
-        person then repeats ``verb``.
+        session continued it while this one was closed. The person then repeats ``verb``.
         """
         files, name = self.files_of(profile), self.names.shown(member.address)
         then = f"and then continue with {verb} {name}"
@@ -324,13 +324,20 @@ class Programs:
                 holders.pop(member.id, None)
             for holder in holders.values():
                 raise AlreadyExists(f"its conversation is open in {holder}: end that, {then}")
-        unasked = ""
+
+    async def _check_asks(
+        self, member: Member, profile: Profile, conversation: str, cwd: str
+    ) -> None:
+        """Raise ``AlreadyExists`` if the agent would ask nobody in a conversation."""
+        unasked, files = "", self.files_of(profile)
         with suppress(Unavailable):  # the agent itself reads the file, or reports that it cannot
             unasked = await in_thread_or_here(files.unasked, conversation, path_of_text(cwd))
         if unasked:
+            name = self.names.shown(member.address)
             raise AlreadyExists(
                 f"it would act in its conversation without asking, for {unasked}: end that in "
-                f"{profile.provider.name} itself, {then}"
+                f"{profile.provider.name} itself, with agent takeover {name}, and then continue "
+                f"with agent restart {name}"
             )
 
     async def _holders(self, pids: Sequence[int]) -> dict[str, str]:

@@ -170,7 +170,7 @@ class Spawning:
             member = attrs.evolve(member, after_plan=after)
         if request.branch is None and not _or(request.worktree, profile.worktree):
             return await self._open(member, profile, spawner, request, task)
-        with self.worktrees.opening(member.id):
+        with self.worktrees.opening(member):
             member = await self._in_worktree(member, profile, spawner, request.branch)
             try:
                 return await self._open(member, profile, spawner, request, task)
@@ -353,8 +353,8 @@ class Spawning:
             self.programs.check(profile)
             await self.programs.check_program(profile, self.table.roster.cwd(member))
         roster = self.table.roster
-        with self.worktrees.opening(member.id):
-            await self.worktrees.make_again(member.id)
+        with self.worktrees.opening(member) as worktree:
+            await self.worktrees.make_again(worktree)
             async with self.lock:
                 if roster.get(member.id).is_closed:  # and not purged, or opened by another
                     check_room("agent resume", self.programs.counters, self.sessions())
@@ -442,7 +442,8 @@ class Spawning:
             self._check(profile, spawner)
             check()
 
-        member = await self._added(member, spawner, check_all)
+        with self.worktrees.opening(member):  # that of another session, in which it works too
+            member = await self._added(member, spawner, check_all)
         session = await self.started(member, is_new=True)
         if request.prompt is not None:
             session.tell(ResumeAgent())  # it takes longest: it starts while its message is stored

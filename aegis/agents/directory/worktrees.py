@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -81,10 +82,8 @@ class Worktrees:
         self._root, self._directory, self._flusher = root, directory, flusher
         self._made_again = made_again
         self._roster = roster
-        self._opening: set[str] = set()
-        self._table: Table[Worktree] = Table(
-            directory / NAME, Worktree, flusher, context, changed=_nothing, lost=_nothing
-        )
+        self._opening: Counter[str] = Counter()
+        self._table: Table[Worktree] = Table(directory / NAME, Worktree, flusher, context)
         self._lock = trio.Lock()
         """Held by each change: two removed at once might each rely on the branch of the other."""
 
@@ -142,16 +141,19 @@ class Worktrees:
         return found[0] if found else None
 
     def _is_used(self, id_: str) -> bool:
-        return id_ in self._opening or bool(self.users(id_))
+        return self._opening[id_] > 0 or bool(self.users(id_))
 
     @contextlib.contextmanager
-    def opening(self, id_: str) -> Iterator[None]:
-        """Have the worktree of a session left alone until the session is open."""
-        self._opening.add(id_)
+    def opening(self, member: Member) -> Iterator[str]:
+        """Have the worktree of a session left alone until the session is open; yield its id."""
+        id_ = self.of(member) or member.id
+        self._opening[id_] += 1
         try:
-            yield
+            yield id_
         finally:
-            self._opening.discard(id_)
+            self._opening[id_] -= 1
+            if not self._opening[id_]:
+                del self._opening[id_]
 
     # The table.
 
@@ -512,10 +514,6 @@ class Worktrees:
             base=row.base,
             holds=holds,
         )
-
-
-def _nothing() -> None:
-    pass
 
 
 def _is_in(member: Member, id_: str) -> bool:

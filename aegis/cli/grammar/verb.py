@@ -15,7 +15,7 @@ from aegis.cli.grammar.words import in_verbs
 from aegis.cli.printing.failures import UsageError
 from aegis.cli.printing.formatting import print_json
 from aegis.client.errors import ProtocolMismatch
-from aegis.client.line import CommandFailed, ConnectionLost, LineClient, connect
+from aegis.client.line import CommandFailed, ConnectionLost, LineClient, NoDaemon, connect
 from aegis.path_text import path_of_text, text_of_path
 from aegis.state.root import nearest_root
 
@@ -231,7 +231,7 @@ class TargetDaemon:
                 left -= ROUND_S
                 if left <= 0 or fitting(lambda: is_over(reply)):  # noqa: B023 -- called here
                     return reply
-        except (KeyboardInterrupt, ConnectionLost) as error:
+        except (KeyboardInterrupt, ConnectionLost, NoDaemon) as error:
             error.add_note(if_cut)
             raise
 
