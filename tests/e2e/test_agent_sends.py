@@ -166,7 +166,7 @@ def test_a_launch_takes_images_and_files_with_the_first_message(team: Team, pict
     (team.daemon.root / "notes.md").write_text("noted\n")
     files = ("--image", str(picture), "--file", "notes.md")
     done = launched("acp", "SAY seen", "--handle", "ann", *files, "--wait")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "↳ launched ann\n")
     assert f"saw image/png {name_of(picture)}" in team.texts("ann")
     assert "noted" in team.entries("ann", "turn_opened")[0]["text"]
     alone = launched("acp", "--handle", "bob", "--image", str(picture), "--wait")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import subprocess
@@ -261,8 +262,11 @@ def test_a_worktree_is_made_again_where_it_ended(team: Team, work: Path) -> None
     team.has_outcomes(handle, "completed")
     path = tree_of(team, handle)
 
+    numbers = itertools.count()
+
     def committed() -> str:
-        git(path, "commit", "-q", "--allow-empty", "-m", "more")
+        # Two of one second with the same message and parent would be one commit.
+        git(path, "commit", "-q", "--allow-empty", "-m", f"more {next(numbers)}")
         return git(path, "rev-parse", "HEAD")
 
     def is_made_again_at(tip: str, branch: str) -> None:

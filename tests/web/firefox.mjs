@@ -4,8 +4,8 @@ import { createInterface } from 'node:readline';
 
 const [home, firefox, listener, limit] = process.argv.slice(2);
 const puppeteer = createRequire(`${home}/`)('puppeteer-core'), timeout = Number(limit);
-const browser = await puppeteer.launch({ browser: 'firefox', executablePath: firefox, timeout,
-  protocolTimeout: timeout, defaultViewport: { width: 1280, height: 800 } });
+const browser = await puppeteer.launch({ browser: 'firefox', executablePath: firefox,
+  timeout: 3 * timeout, protocolTimeout: 3 * timeout, defaultViewport: { width: 1280, height: 800 } });
 const page = await browser.newPage(), errors = [];
 page.setDefaultTimeout(timeout);
 page.on('console', said => said.type() === 'error' && errors.push(said.text()));

@@ -78,7 +78,7 @@ def firefox() -> Iterator[Firefox]:
     program = subprocess.Popen(
         [str(each) for each in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    guard = threading.Timer(5 * GUARD_S, program.kill)
+    guard = threading.Timer(10 * GUARD_S, program.kill)
     guard.start()
     try:
         yield Firefox(program)

@@ -587,6 +587,14 @@ def test_what_is_read_stays_while_earlier_entries_come_and_the_end_though_they_f
     window.wait("window.reads.length === 1")
     crew.call("agent_send", handle="stays", text="SAY meanwhile")
     expect(log.locator("article.own", has_text="meanwhile")).to_be_attached()
+    crew.has_turns("stays", 3)
+
+    def is_at_rest() -> bool:
+        before = log.evaluate(FIRST_SHOWN)
+        page.wait_for_timeout(200)  # heights come with the frames that draw what is shown
+        return bool(before == log.evaluate(FIRST_SHOWN))
+
+    until(is_at_rest, "nothing moves any more")
     seq, top = log.evaluate(FIRST_SHOWN)
     page.evaluate("window.reads.shift().pass()")
     window.wait("window.firstSeq = document.querySelector('[data-seq]').dataset.seq < 400")

@@ -75,6 +75,7 @@ function linked(link, state, reason) {
  * neither a code nor the secret of a link.
  */
 function givenBy(fragment) {
+  if (!/^(code|v)=/.test(fragment)) return null; // a place of the page may have such words too
   const given = new URLSearchParams(fragment);
   const code = given.get('code'), secret = given.get('v');
   return code ? { code } : secret ? { link: secret } : null;
@@ -124,8 +125,9 @@ const App = () => loginReason.value === null ? html`<${Shell} />`
 
 const root = document.getElementById('app');
 root.replaceChildren();
-// The browser does not load the page again for an address that differs after the # only.
-addEventListener('hashchange', () => { if (givenBy(location.hash.slice(1))) location.reload(); });
+addEventListener('storage', ({ key, newValue }) => { // another tab has logged in
+  if (key === 'page-key' && newValue && loginReason.value !== null) location.reload();
+});
 // Home is drawn without it.
 if (place.value !== 'home') loadAll().catch(() => { /* the view says so */ });
 render(html`<${App} />`, root);

@@ -1,5 +1,5 @@
 // The frame: rail, tabs, panes, the bars of a phone, and the keys of the page.
-import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
+import { effect, html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { actions } from './actions.js';
 import { Notes, Overlay, open, overlay } from './overlay.js';
 import { Keys, Launch, NewTerminal, Palette } from './dialogs.js';
@@ -34,11 +34,15 @@ addEventListener('focusin', ({ target }) => {
   if (isWriting(target)) write(target);
   else if (writing.box?.isConnected) write(null); // else the page itself moved the focus
 });
-addEventListener('focusout', ({ target }) => setTimeout(() => { // a browser may send it for removal
-  const isLeft = target === writing.box && writing.box.isConnected;
-  if (isLeft && document.activeElement !== target) write(null);
-}));
 addEventListener('pointerdown', () => write(null), true);
+effect(() => { place.value; write(null); }); // the person went to another place
+
+/** Whether a key ends what is written in a box: behind a wrong password comes the next one. */
+function isEnd({ key, shiftKey, ctrlKey, metaKey, isComposing, target }) {
+  if (target.closest?.('.xterm, .answer')) return false;
+  return key === 'Escape' || (key === 'Enter' && !shiftKey && !isComposing
+    && (target.tagName === 'INPUT' || ctrlKey || metaKey));
+}
 
 /** Whether the box went in which the person writes: until they pause. */
 function isOfLostBox() {
@@ -51,10 +55,7 @@ function isOfLostBox() {
 
 function keyAct(event) {
   const isCtrl = event.ctrlKey || event.metaKey, isTyping = isWriting(event.target);
-  if (isTyping) {
-    const ends = ['Enter', 'Escape'].includes(event.key) && !event.target.closest?.('.xterm');
-    write(ends ? null : event.target);
-  }
+  if (isTyping) write(isEnd(event) ? null : event.target);
   // What is typed in a dialog stays; the palette may be opened anew.
   if (overlay.value && !document.querySelector('dialog.palette')) return null;
   if (isCtrl && event.shiftKey) {

@@ -65,6 +65,12 @@ export class Following {
   /** @param {boolean} is */
   constructor(is) { this.is = is; this.top = 0; }
 
+  /** Go to the end. */
+  go(box) {
+    box.scrollTop = box.scrollHeight;
+    this.top = box.scrollTop; // the event comes later, maybe with a move of the person in it
+  }
+
   /**
    * Take a scroll event; return how many pixels are below. Text that grew below is not somebody who
    * scrolled up, though the event shows the same distance from the end.

@@ -27,7 +27,7 @@ function Screen({ text }) {
   const box = useRef(null), following = useRef(null);
   following.current ??= new Following(true);
   useLayoutEffect(() => {
-    if (following.current.is) box.current.scrollTop = box.current.scrollHeight;
+    if (following.current.is) following.current.go(box.current);
   });
   const scroll = ({ currentTarget: it }) => following.current.scrolled(it, 30);
   return html`<pre ref=${box} class="screen-text" tabindex="0" role="group" aria-label="Output"

@@ -37,7 +37,7 @@ export function Talk({ transcript, handle, children = null, seek = null }) {
     prepended.current = transcript.prepended;
     anchor.current = anchorOf(box.current);
   }
-  const toEnd = useCallback(() => { box.current.scrollTop = box.current.scrollHeight; }, []);
+  const toEnd = useCallback(() => following.current.go(box.current), []);
   useLayoutEffect(() => {
     const { current } = anchor;
     anchor.current = null;

@@ -63,7 +63,7 @@ export function History({ session, query, seq, found, stepper, onClose }) {
     if (!current) return;
     const target = seq !== null && !state.isPlaced && current.querySelector(`[data-seq="${seq}"]`);
     if (target) { target.scrollIntoView(); put({ isPlaced: true }); }
-    else if (following.current.is && !pattern) current.scrollTop = current.scrollHeight;
+    else if (following.current.is && !pattern) following.current.go(current);
     else if (top.current !== null) current.scrollTop = current.scrollHeight - top.current;
     top.current = null;
   }, [state.records]);

@@ -30,10 +30,12 @@ export function RunLine({ session }) {
 function Run({ session, hadFocus }) {
   const { name, ledger } = session, text = draft(`run:${name}`), [why, setWhy] = useState('');
   const at = useRef(-1), typed = useRef(''), sending = useRef(null), box = useRef(null);
-  useLayoutEffect(() => {
-    if (hadFocus.current) box.current.focus(); // it was in the answer that this line replaces
+  const isRunning = session.shown.value.state === 'running';
+  useLayoutEffect(() => { // once the command has ended that was answered: until then it may ask on
+    if (isRunning || !hadFocus.current) return;
+    if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) box.current.focus();
     hadFocus.current = false;
-  }, []);
+  }, [isRunning]);
   const send = async () => {
     const cmd = text.value ?? '';
     if (!cmd.trim() || sending.current === cmd) return;
@@ -88,7 +90,9 @@ function Answer({ session, needs, text, setText, isOver, hadFocus }) {
   }, []);
   useLayoutEffect(() => {
     const { form } = input.current;
-    return () => { hadFocus.current = form.contains(document.activeElement); };
+    hadFocus.current = false;
+    // A password that is asked for again would be typed in the line for commands, in sight of all.
+    return () => { hadFocus.current = !isSecret && form.contains(document.activeElement); };
   }, []);
   const send = async event => {
     event.preventDefault();
@@ -100,6 +104,7 @@ function Answer({ session, needs, text, setText, isOver, hadFocus }) {
     setWhy('');
     try { await call('term_keys', { name, keys: `${text}\r` }); setText(''); } catch (error) {
       setWhy(error.message);
+      if (error.code === 'lost') setText(''); // it may have been sent
     } finally { isBusy.current = false; }
   };
   const isUnsent = isOver && !isBusy.current; // else the reply to it is a moment behind
