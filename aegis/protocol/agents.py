@@ -219,6 +219,17 @@ class InterruptAgent(OnAgent):
             "Only the turn of this message.",
         ),
     )
+    unless_begun: bool = attrs.field(
+        default=False,
+        metadata=described(
+            "Keep the message from the agent only if its turn has not begun; refused if it has.",
+            "Only if its turn has not begun.",
+        ),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.unless_begun and self.message is None:
+            raise ValueError("unless_begun is about a message: give its id as message")
 
 
 MAX_WANTED_CHARS = 1_000

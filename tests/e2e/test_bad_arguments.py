@@ -136,6 +136,7 @@ BAD: dict[str, list[tuple[object, str]]] = {
     "limit": [(0, "1 to 1000"), (1001, "1 to 1000"), ("9", "whole number")],
     "target_handle": [("a b", "1 to 64"), ("nobody-here", "nobody"), (None, ""), (3, "text")],
     "interrupt": [("yes", "true or false"), (1, "true or false"), (True, "somebody")],
+    "unless_begun": [("yes", "true or false"), (1, "true or false"), (True, "give its id")],
     "key": [("x" * 257, "256"), (5, "text")],
     "alone": [("yes", "true or false"), (1, "true or false")],
     "context": [("x" * 262_145, "262144"), (None, ""), (3, "text")],

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aegis.client.line import CommandFailed
 from tests.e2e.harness import DaemonProcess
 from tests.e2e.test_agents import STAND_IN, Team, agents_of
 from tests.resources.waiting import until
@@ -46,6 +47,12 @@ def test_a_message_lands_in_an_idle_session_and_is_queued_behind_others(team: Te
         ("queued", 1),
         ("queued", 2),
     ]
+    team.call("interrupt", handle=handle, message=later[1]["id"], unless_begun=True)
+    with pytest.raises(CommandFailed, match="has begun the turn of this message"):
+        team.call("interrupt", handle=handle, message=first["id"], unless_begun=True)
+    assert team.info(handle)["state"] == "working"
+    team.call("interrupt", handle=handle, message=first["id"])
+    until(lambda: team.texts(handle) == ["hello", "0", "2"], "all but the one taken back are read")
 
 
 def test_an_interrupting_message_is_the_next_turn_and_its_repeat_interrupts_nothing(

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+from aegis.protocol.table import COMMANDS
 from tests.e2e.harness import DaemonProcess
 from tests.resources.waiting import until
-from tests.web.browser import Window, address, log_in, needs_chromium, open_window
+from tests.web.browser import PHONE, Window, address, log_in, needs_chromium, open_window
 from tests.web.studio import Studio
 from tests.web.wire import TO_BROWSER, TO_DAEMON, Wire, wire_to
 
@@ -145,6 +146,93 @@ def test_a_message_that_is_being_sent_is_written_again_only_if_it_fails(
     box.press("Enter")
     expect(box).to_have_value("")
     studio.has_turns(handle, 3)
+    window.check()
+
+
+def waits_to_be_read(studio: Studio, handle: str, *texts: str) -> None:
+    """Have an agent work, and send it messages that each get a turn of their own."""
+    studio.spawn("HANG", handle=handle)
+    studio.is_in(handle, "working")
+    for text in texts:
+        studio.call("agent_send", handle=handle, text=text, alone=True)
+
+
+def test_a_message_is_taken_back_only_before_it_is_read(
+    studio: Studio, browser: Browser, wire: Wire
+) -> None:
+    waits_to_be_read(studio, "late", "HANG now", "SAY then")
+    window = over(wire, browser, studio.daemon)
+    window.go("/a/late")
+    rows = window.page.get_by_role("list", name="Messages that wait").get_by_role("listitem")
+    expect(rows).to_have_count(2)
+    window.settle()
+    window.page.evaluate("app.link.check = () => {}")  # its ping would end the silent connection
+    wire.hold(TO_BROWSER)
+    studio.call("interrupt", handle="late")
+    until(lambda: studio.info("late")["turn"] == 2, "the first message is read")
+    window.page.get_by_role("button", name="Take back: HANG now").click()
+    place = rows.last.bounding_box()
+    wire.flow()
+    expect(window.page.get_by_text("has begun the turn")).to_be_visible()
+    expect(rows).to_have_count(1)
+    window.settle()
+    assert rows.last.bounding_box() == place  # that of the first one is empty
+    assert studio.info("late")["state"] == "working"
+    window.page.get_by_role("button", name="Take back: SAY then").click()
+    expect(rows).to_have_count(0)
+    studio.call("interrupt", handle="late")
+    studio.has_outcomes("late", "cancelled", "cancelled", "cancelled")
+    window.check()
+
+
+def test_a_message_that_moves_under_a_finger_is_not_taken_back(
+    studio: Studio, browser: Browser
+) -> None:
+    waits_to_be_read(studio, "moves", "SAY one", "SAY two")
+    window = log_in(browser, studio.daemon, PHONE)
+    window.go("/a/moves")
+    rows = window.page.get_by_role("list", name="Messages that wait").get_by_role("listitem")
+    expect(rows).to_have_count(2)
+    window.settle()
+    button = rows.filter(has_text="one").get_by_role("button")
+    box = button.bounding_box()
+    assert box is not None
+    # The moment passes by this clock: a busy machine may take longer to tap.
+    window.page.evaluate("() => { const now = performance.now(); performance.now = () => now; }")
+    studio.call("agent_send", handle="moves", text="SAY three", alone=True)
+    expect(rows).to_have_count(3)
+    window.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(window.page.get_by_text("moved just now")).to_be_visible()
+    assert studio.info("moves")["waiting"] == 3
+    window.page.evaluate("delete performance.now")
+    window.settle()
+    button.tap()
+    expect(rows).to_have_count(2)
+    studio.call("interrupt", handle="moves")
+    until(lambda: studio.texts("moves") == ["two", "three"], "the others are read")
+    window.check()
+
+
+LOSE_ALL = """names => {
+  window.said = {};
+  for (const [number, command] of names.entries()) app.link.calls.set(-1 - number, { command,
+    resolve() {}, reject: error => { window.said[command] = error.message; } });
+  app.link.redial();
+}"""
+
+
+def test_only_a_call_that_may_have_changed_something_asks_to_look_whether_it_was_done(
+    daemon: DaemonProcess, browser: Browser
+) -> None:
+    window = log_in(browser, daemon)
+    window.page.evaluate(LOSE_ALL, [each.name for each in COMMANDS])
+    said = window.page.evaluate("window.said")
+    reads = {name for name, sentence in said.items() if "look" not in sentence}
+    # To read an inbox a second time acknowledges the same messages.
+    wanted = {each.name for each in COMMANDS if each.read_only} | {"inbox_read", "inbox_wait"}
+    assert reads == wanted
+    assert {said[name] for name in reads} == {"The connection was lost; try again."}
+    window.wait_live()
     window.check()
 
 

@@ -747,6 +747,10 @@ class SessionMachine:
             self._ladder.restart()
             self._become(SessionPhase.DORMANT)
 
+    def has_begun(self, message: str) -> bool:
+        """Return whether a turn has taken the message of this id."""
+        return message in self._past.known
+
     @_takes
     def withdraw(self, message: str, by: str) -> None:
         """End the turn of a message; one that has none yet gets one that ends before it is sent."""

@@ -291,14 +291,24 @@ class AgentSession(Actor[own.SessionMessage]):
             case Down(crashed=True):  # any other driver has reported its end before
                 await self._driver_lost(self._launch, "the driver of the agent crashed")
 
+    async def _interrupt(self, message: api.InterruptAgent) -> None:
+        wanted = message.message
+        if wanted is None:
+            await self._carry_out(self._machine.end_turn(_by(message)))
+            self.reply(message, self._info())
+            return
+        if message.unless_begun and self._machine.has_begun(wanted):
+            raise InvalidRequest(
+                f"{message.handle!r} has begun the turn of this message: interrupt the turn to end "
+                "it"
+            )
+        await self._carry_out(self._machine.withdraw(wanted, _by(message)))
+        self.context.start_soon(self._reply_durable, self.defer(message), self._info())
+
     async def _ordered(self, message: Any) -> None:
         match message:
-            case api.InterruptAgent(message=None):
-                await self._carry_out(self._machine.end_turn(_by(message)))
-                self.reply(message, self._info())
-            case api.InterruptAgent(message=str(wanted)):
-                await self._carry_out(self._machine.withdraw(wanted, _by(message)))
-                self.context.start_soon(self._reply_durable, self.defer(message), self._info())
+            case api.InterruptAgent():
+                await self._interrupt(message)
             case api.RestartAgent():
                 if self._session.takeover is not None:
                     raise InvalidRequest(

@@ -258,9 +258,16 @@ class Agents(Noun):
         """
         return await self._call(ReadAgentOutput, handle=handle, command=command, cursor=cursor)
 
-    async def interrupt(self, handle: str, *, message: str | None = None) -> AgentInfo:
-        """Interrupt the current turn of a session, or only the turn of the ``message`` sent."""
-        return await self._call(InterruptAgent, handle=handle, message=message)
+    async def interrupt(
+        self, handle: str, *, message: str | None = None, unless_begun: bool = False
+    ) -> AgentInfo:
+        """Interrupt the current turn of a session, or only the turn of the ``message`` sent.
+
+        ``unless_begun`` raises ``InvalidRequest`` if the turn of the message has begun.
+        """
+        return await self._call(
+            InterruptAgent, handle=handle, message=message, unless_begun=unless_begun
+        )
 
     async def rename(self, old_handle: str, new_handle: str) -> AgentInfo:
         """Give a session another handle; the old one stays an alias."""

@@ -8,6 +8,10 @@ const MAX_DELAY_MS = 4000;
 const AGAIN_MS = 2000;
 const LONGEST_KEYS = 65536;
 export const CREDIT = 1 << 20;
+/** Commands that only read: those of a lost connection are called again without a look. */
+const READS = new RegExp('^(?:status|tree|meta|history|doctor|list_\\w+|\\w+_(?:read|list|show|'
+  + 'diff|output|status|history|export|orders|steps|key|screen|usage|over_time|conversations|wait|'
+  + 'wait_all))$');
 
 /** A call that the daemon refused, or that had no connection (`code` is then 'lost'). */
 export class Failed extends Error {
@@ -37,7 +41,7 @@ export class Link {
     this.isHeld = false;
     /** @type {Map<number, Stream>} */
     this.streams = new Map();
-    /** @type {Map<number, {resolve: Function, reject: Function}>} */
+    /** @type {Map<number, {command: string, resolve: Function, reject: Function}>} */
     this.calls = new Map();
     /** @type {Map<number, Stream>} */
     this.channels = new Map();
@@ -89,8 +93,9 @@ export class Link {
     this.channels.clear();
     const calls = [...this.calls.values()];
     this.calls.clear();
-    for (const { reject } of calls) reject(new Failed('lost',
-      'The connection was lost before the answer: look whether it was done.'));
+    for (const { command, reject } of calls) reject(new Failed('lost', READS.test(command)
+      ? 'The connection was lost; try again.'
+      : 'The connection was lost before the answer: look whether it was done.'));
     for (const stream of [...this.streams.values()]) stream.lost();
     // Only this end needs a new login: a new connection may mend any other, and another key this.
     if (event.code === 4401 && [null, this.shownKey].includes(this.pageKey())) {
@@ -193,7 +198,7 @@ export class Link {
     }
     const id = ++this.number;
     return new Promise((resolve, reject) => {
-      this.calls.set(id, { resolve, reject });
+      this.calls.set(id, { command, resolve, reject });
       this.send({ type: 'request', id, command, arguments: args });
     });
   }

@@ -3,7 +3,7 @@ import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } f
 import { draft, freshKey } from '../drafts.js';
 import { at } from '../place.js';
 import { call } from '../store.js';
-import { Button, Link, Pick, Time, say, useIs } from '../ui.js';
+import { Button, Link, Pick, Time, say, useGuard, useIs } from '../ui.js';
 import { AttachButton, Attachments, attach, isUploaded, pathsOf, takesFiles } from './files.js';
 import { handBack, interrupt, resume, withdraw } from './dialogs.js';
 import { PERMISSIONS, effortChoice, isBusy, isOver, modelChoice, modelOf,
@@ -68,17 +68,22 @@ function useQueued(agent, fold, version) {
   return useMemo(() => list.filter(each => !fold.messages.has(each.id)), [list, version]);
 }
 
-function Queued({ list, handle }) {
-  return list.length > 0 && html`<ul class="queued"
-    aria-label="Messages that wait">${list.map(each =>
-    html`<li key=${each.id}><span class="note">waits</span><bdi
-      class="name">${each.sender === 'human'
-      ? 'You' : each.sender}</bdi><span class="cut" dir="auto"
-        title=${each.body}>${each.body}</span>
-      <${Time} at=${each.timestamp} /><${Button} small tone="ghost"
-        label=${`Take back: ${each.body.slice(0, 60)}`}
-        onClick=${() => withdraw(handle, each.id)}>Take back<//></li>`)}</ul>`;
+function Waiting({ message, handle, isNewest }) {
+  const [box, moved] = useGuard(), { id, sender, body, timestamp } = message;
+  const takeBack = event => {
+    // The newest one moves all others, and is what a person may take back at once.
+    if (isNewest || !event.detail || !moved()) return withdraw(handle, id);
+    return say('It moved just now: look at it, and click again');
+  };
+  return html`<li ref=${box}><span class="note">waits</span><bdi class="name">${sender === 'human'
+    ? 'You' : sender}</bdi><span class="cut" dir="auto" title=${body}>${body}</span>
+    <${Time} at=${timestamp} /><${Button} small tone="ghost"
+      label=${`Take back: ${body.slice(0, 60)}`} onClick=${takeBack}>Take back<//></li>`;
 }
+
+const Queued = ({ list, handle }) => list.length > 0 && html`<ul class="queued"
+  aria-label="Messages that wait">${list.map((each, index) => html`<${Waiting} key=${each.id}
+    message=${each} handle=${handle} isNewest=${index === list.length - 1} />`)}</ul>`;
 
 function Picks({ agent, details, onRefused }) {
   const models = details?.models ?? [], { handle } = agent;

@@ -133,8 +133,9 @@ export async function resume(handle) {
   go(at('a', info.handle));
 }
 export const interrupt = handle => call('interrupt', { handle });
-/** Take a message back before the agent reads it. */
-export const withdraw = (handle, message) => call('interrupt', { handle, message });
+/** Take a message back before the agent reads it; refused once it does. */
+export const withdraw = (handle, message) => call('interrupt', { handle, message,
+  unless_begun: true });
 export const handBack = handle => call('agent_handback', { handle });
 
 export function close(agent) {
