@@ -1047,6 +1047,54 @@ def test_more_messages_than_one_call_returns_are_unread_and_are_acknowledged(
     window.check()
 
 
+WATCH_READS = """() => {
+  const { link } = app, { call } = link;
+  window.reads = [];
+  link.call = async function (...given) {
+    const reply = await call.apply(this, given);
+    if (given[0] === 'inbox_read') window.reads.push(given[1]);
+    return reply;
+  };
+  window.turn = state => {
+    Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  };
+  window.before = app.store.mail.value;
+}"""
+FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def test_one_message_is_read_to_know_what_another_client_has_read_when_the_page_is_shown(
+    studio: Studio, browser: Browser
+) -> None:
+    if earlier := studio.call("inbox_read", limit=1_000)["next"]:
+        studio.call("inbox_read", after=earlier)
+    for number in range(3):
+        studio.send("human", f"message {number}.")
+    first, second, _ = studio.inbox("human")
+    window = log_in(browser, studio.daemon)
+    page = window.page
+    window.go("/settings")
+    window.wait("app.store.mail.value.size === 3 && app.link.calls.size === 0")
+    page.evaluate(WATCH_READS)
+    page.evaluate("turn('hidden')")
+    page.evaluate("turn('visible')")
+    window.wait("window.reads.length === 1")
+    page.evaluate(FRAMES)
+    assert page.evaluate("window.reads") == [{"limit": 1}]
+    assert page.evaluate("app.store.mail.value === window.before")  # nothing is drawn again
+    studio.call("inbox_read", after=second["id"])
+    page.evaluate("turn('hidden')")
+    page.evaluate("turn('visible')")
+    window.wait("app.store.mail.value.size === 1")
+    assert not page.evaluate("id => app.store.mail.value.has(id)", first["id"])
+    assert page.evaluate("window.reads") == [{"limit": 1}] * 2
+    studio.call("inbox_read", after=studio.call("inbox_read")["next"])
+    page.evaluate("turn('visible')")
+    window.wait("app.store.mail.value.size === 0")
+    window.check()
+
+
 def test_a_message_is_opened_by_its_address_and_another_one_stays_chosen(
     studio: Studio, browser: Browser
 ) -> None:

@@ -110,15 +110,31 @@ export function start(given) {
   readWorkspaces();
   setTimeout(() => { isLate.value = true; }, LATE_MS);
   setInterval(() => {
-    if (document.visibilityState === 'visible') refresh();
-    readMailAgain();
+    if (document.visibilityState !== 'visible') return;
+    refresh();
+    dropReadMail();
   }, STATUS_MS);
-  document.addEventListener('visibilitychange', readMailAgain);
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'visible') dropReadMail();
+  });
 }
 
-/** The stream has new messages only: one may have been read with another client. */
-function readMailAgain() {
-  if (kept.mail.map.size) readMail();
+/**
+ * Drop the messages that were read, maybe with another client: the stream has only new ones. A
+ * message is read together with all before it, so the oldest unread one says which these are.
+ */
+export async function dropReadMail() {
+  const before = [...kept.mail.map.keys()];
+  if (!before.length) return;
+  try {
+    const { messages: [oldest] } = await call('inbox_read', { limit: 1 });
+    const { map } = kept.mail, known = [...map.keys()];
+    const at = oldest ? known.indexOf(oldest.id) : before.length;
+    // Of very many not all are known.
+    if (at < 0) { await readMail(); return; }
+    const isLess = (oldest ? known.slice(0, at) : before).map(id => map.delete(id)).includes(true);
+    if (isLess) kept.mail.changed();
+  } catch { /* lost: all is read once the stream is opened again */ }
 }
 
 /** Use a link whose hello came, for a read-only view: nothing but its subject may be read. */

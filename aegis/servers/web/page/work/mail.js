@@ -1,5 +1,5 @@
 // Messages in words, and their acknowledgement: for every page that lists some.
-import { call, mail, readMail } from '../store.js';
+import { call, dropReadMail, mail } from '../store.js';
 
 /** The handle of the person. */
 export const OWN = 'human';
@@ -17,5 +17,5 @@ export async function acknowledge(upTo = null) {
   const last = typeof upTo === 'string' ? upTo : [...mail.value.keys()].at(-1);
   if (last === undefined) return;
   await call('inbox_read', { after: last, limit: 1 });
-  await readMail();
+  await dropReadMail();
 }
