@@ -3,12 +3,13 @@ import { computed, effect, signal } from './lib.js';
 import { go, settings } from './place.js';
 import { plain } from './plain.js';
 import { asker, brief, verb } from './request/model.js';
-import { isReadOnly, loaded, mail, requests } from './store.js';
+import { connection, isReadOnly, loaded, mail, requests } from './store.js';
 
 export const isPossible = 'serviceWorker' in navigator && 'Notification' in globalThis
   && isSecureContext;
 const MOST_CHARS = 140, MOST_READ = 2000;
-const ANSWER_MS = 1000;
+/** The beginning of the name of a lock that a page holds while a person looks at it. */
+const LOOKED_AT = 'looked-at ', OWN_LOCK = LOOKED_AT + Math.random();
 /** Of many unread messages only the newest are worth a notification each. */
 const MOST_MAIL = 20;
 const shown = new Set(), changes = signal(0);
@@ -67,12 +68,21 @@ const wanted = computed(() => {
 });
 
 /** Whether a person looks at another page of this browser, which shows the same. */
-const isLookedAt = registration => new Promise(resolve => {
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = ({ data }) => resolve(data);
-  registration.active.postMessage('isLookedAt', [port2]);
-  setTimeout(() => resolve(false), ANSWER_MS); // a worker of an older version does not answer
-});
+async function isLookedAt() {
+  const { held } = await navigator.locks.query();
+  return held.some(({ name }) => name.startsWith(LOOKED_AT) && name !== OWN_LOCK);
+}
+
+let leave = () => {};
+/** Say to the other pages and to the worker whether a person looks at this page. */
+function sayWhetherShown() {
+  // Without a connection it shows nothing new, and after the end of its login nothing at all.
+  const isUp = connection.value.state === 'up';
+  leave();
+  if (!isUp || document.visibilityState !== 'visible') return;
+  const isLeft = new Promise(resolve => { leave = () => resolve(undefined); });
+  navigator.locks.request(OWN_LOCK, () => isLeft).catch(() => {});
+}
 
 async function update(all) {
   const registration = await worker();
@@ -82,13 +92,15 @@ async function update(all) {
     shown.delete(tag);
     for (const each of await registration.getNotifications({ tag })) each.close();
   }
-  for (const [tag, { title, body, go: place }] of all) {
-    // A person who looks at the page sees it there. One who allows it later gets it then.
-    if (shown.has(tag) || (document.visibilityState !== 'visible' && !isAllowed())) continue;
-    shown.add(tag);
-    if (document.visibilityState === 'visible' || await isLookedAt(registration)) continue;
+  const fresh = [...all].filter(([tag]) => !shown.has(tag));
+  if (!fresh.length) return;
+  // A person who looks at a page sees it there. One who allows it later gets it then.
+  const isSeen = document.visibilityState === 'visible' || (isAllowed() && await isLookedAt());
+  if (!isSeen && !isAllowed()) return;
+  for (const [tag, { title, body, go: place }] of fresh) {
     const options = { body, tag, icon: '/icon.svg', data: { go: place } };
-    await registration.showNotification(title, options);
+    if (!isSeen) await registration.showNotification(title, options);
+    shown.add(tag);
   }
 }
 
@@ -99,6 +111,10 @@ export function notifyOfRequests() {
     if (typeof data?.go === 'string' && data.go.startsWith('#/')) go(data.go.slice(2));
   });
   worker();
+  if (isPossible) {
+    effect(sayWhetherShown);
+    document.addEventListener('visibilitychange', sayWhetherShown);
+  }
   navigator.permissions?.query({ name: 'notifications' }).then(status => {
     status.onchange = () => { changes.value += 1; };
   }, () => {});

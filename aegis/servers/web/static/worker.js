@@ -13,8 +13,9 @@ worker.addEventListener('activate', event => { event.waitUntil(clients.claim());
 const pages = () => clients.matchAll({ type: 'window', includeUncontrolled: true });
 const place = go => typeof go === 'string' && go.startsWith('#/') ? go : '#/home';
 
-const isLookedAt = async (asker = '') => (await pages()).some(each => each.id !== asker
-  && each.visibilityState === 'visible');
+/** Whether a person looks at a page that shows it: a login or a read-only link holds no lock. */
+const isLookedAt = async () => (await worker.navigator.locks.query()).held
+  .some(({ name }) => name.startsWith('looked-at '));
 
 async function shown(notice) {
   const { tag, title, body, go, settled } = notice;
@@ -32,11 +33,6 @@ worker.addEventListener('push', event => {
   try { notice = event.data.json(); } catch { return; }
   if (typeof notice?.tag !== 'string' || typeof notice.title !== 'string') return;
   event.waitUntil(shown(notice));
-});
-
-worker.addEventListener('message', event => {
-  const { id } = /** @type {Client} */ (event.source), [port] = event.ports;
-  event.waitUntil(isLookedAt(id).then(is => port.postMessage(is)));
 });
 
 worker.addEventListener('notificationclick', event => {
