@@ -383,6 +383,8 @@ def test_messages_wait_for_the_end_of_a_turn_that_is_interrupted(
     expect(waiting.get_by_role("listitem")).to_have_count(2)
     box(page, handle).fill("SAY third")
     button(page, "Send").click()
+    expect(waiting.get_by_role("listitem")).to_have_count(3)
+    window.settle()
     button(page, "Take back: SAY third").click()
     expect(talk(page, handle)).to_contain_text("A message was taken back by you")
     expect(waiting.get_by_role("listitem")).to_have_count(2)

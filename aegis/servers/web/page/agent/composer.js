@@ -68,11 +68,10 @@ function useQueued(agent, fold, version) {
   return useMemo(() => list.filter(each => !fold.messages.has(each.id)), [list, version]);
 }
 
-function Waiting({ message, handle, isNewest }) {
+function Waiting({ message, handle }) {
   const [box, moved] = useGuard(), { id, sender, body, timestamp } = message;
   const takeBack = event => {
-    // The newest one moves all others, and is what a person may take back at once.
-    if (isNewest || !event.detail || !moved()) return withdraw(handle, id);
+    if (!event.detail || !moved()) return withdraw(handle, id);
     return say('It moved just now: look at it, and click again');
   };
   return html`<li ref=${box}><span class="note">waits</span><bdi class="name">${sender === 'human'
@@ -82,8 +81,8 @@ function Waiting({ message, handle, isNewest }) {
 }
 
 const Queued = ({ list, handle }) => list.length > 0 && html`<ul class="queued"
-  aria-label="Messages that wait">${list.map((each, index) => html`<${Waiting} key=${each.id}
-    message=${each} handle=${handle} isNewest=${index === list.length - 1} />`)}</ul>`;
+  aria-label="Messages that wait">${list.map(each => html`<${Waiting} key=${each.id} message=${each}
+    handle=${handle} />`)}</ul>`;
 
 function Picks({ agent, details, onRefused }) {
   const models = details?.models ?? [], { handle } = agent;
