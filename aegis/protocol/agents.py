@@ -222,8 +222,8 @@ class InterruptAgent(OnAgent):
     unless_begun: bool = attrs.field(
         default=False,
         metadata=described(
-            "Keep the message from the agent only if its turn has not begun; refused if it has.",
-            "Only if its turn has not begun.",
+            "Keep the message only from a turn that has not begun; else refused.",
+            "Not once begun.",
         ),
     )
 
