@@ -112,7 +112,7 @@ async def test_a_terminal_is_closed_in_order_whatever_crashes_meanwhile(
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("actor", [*ACTORS, "TerminalDirectory"])
 async def test_a_daemon_stops_in_order_whatever_crashes_meanwhile(
-    tmp_path: Path, actor: str, where: str
+    tmp_path: Path, actor: str, where: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     point = f"actor.receive.{where}[{actor}]"
     for number in itertools.count(1):
@@ -122,13 +122,15 @@ async def test_a_daemon_stops_in_order_whatever_crashes_meanwhile(
         with trio.fail_after(2 * GUARD_S):
             async with at_work(directory, answers) as daemon:
                 daemon.on_stop = partial(armed, plan, RUNTIME)
+            # On a busy machine a stop gives up waiting; then the callers get no record.
+            gave_up = "terminals did not end in time" in capfd.readouterr().out
             assert processes_of(daemon) == [], number
             ledger = daemon.state.terminals / NAME / "ledger.jsonl"
             assert ledger.read_bytes().count(b"\n") == 1, f"{number}: not recorded by the stop"
             async with daemon_inside(directory) as daemon:
                 [record] = await daemon.records(NAME)
                 assert told(record) == KILLED, (number, record)
-                assert actor == "Terminal" or answers == [record], number
+                assert actor == "Terminal" or gave_up or answers == [record], number
                 assert (await daemon.ask(NAME, api.RunCommand(name=NAME, cmd="true"))).seq == 1
         if plan.hits[point] < number:
             break

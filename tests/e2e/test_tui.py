@@ -421,7 +421,8 @@ def test_modes_that_a_killed_program_left_on_change_neither_the_view_nor_the_key
     run(window, "echo still'' here")
     window.shows("▎ still here", "── live ──", "RUN")
     run(window, "cat -v")
-    window.shows("NEXT")
+    # The line for the next command becomes one for an answer, once it is seen that cat waits.
+    window.waits(lambda shown: "NEXT" in shown or "ANSWER" in shown, "cat runs")
     window.press("C-k")
     window.shows("RAW")
     window.type("\x1b[<0;20;5M\x1b[<0;20;5m")  # a click
