@@ -5,7 +5,7 @@ import { call } from '../store.js';
 import { Button } from '../ui.js';
 import { wholeOf } from './records.js';
 
-const MOST_ROWS = 8;
+const MOST_ROWS = 8, SEEN_MS = 600, HIDDEN_MS = 1500;
 
 /** Start a command; returns once it runs. */
 export const run = (name, cmd) => call('term_run', { name, cmd, until: 'started', timeout: 10 });
@@ -85,6 +85,8 @@ function Run({ session, hadFocus }) {
 function Answer({ session, needs, text, setText, isOver, hadFocus }) {
   const { name } = session, isSecret = needs.kind === 'secret';
   const [why, setWhy] = useState(''), input = useRef(null), isBusy = useRef(false);
+  const overAt = useRef(0), waits = () => session.shown.peek().needs?.kind === needs.kind;
+  overAt.current = isOver ? overAt.current || performance.now() : 0;
   useEffect(() => {
     if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) input.current.focus();
   }, []);
@@ -97,11 +99,21 @@ function Answer({ session, needs, text, setText, isOver, hadFocus }) {
   const send = async event => {
     event.preventDefault();
     if (isBusy.current) return;
-    if (isOver) { setText(''); return; }
-    // What waited may have ended: a password would be typed at the prompt, in sight of all.
-    if (session.shown.peek().needs?.kind !== needs.kind) { setWhy('It no longer waits.'); return; }
+    if (isOver && (isSecret || performance.now() - overAt.current > SEEN_MS)) {
+      setText('');
+      return;
+    }
     isBusy.current = true;
     setWhy('');
+    // What a program prints, or gets from another client, hides for a moment that it waits.
+    for (const till = performance.now() + HIDDEN_MS; !isSecret && !waits()
+      && performance.now() < till;) await new Promise(done => setTimeout(done, 50));
+    // What waited may have ended: a password would be typed at the prompt, in sight of all.
+    if (!waits()) {
+      isBusy.current = false;
+      setWhy('It no longer waits.');
+      return;
+    }
     try { await call('term_keys', { name, keys: `${text}\r` }); setText(''); } catch (error) {
       setWhy(error.message);
       if (error.code === 'lost') setText(''); // it may have been sent
