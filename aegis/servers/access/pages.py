@@ -37,7 +37,7 @@ PAGES_VERSION = 1
 MAX_PAGES, MAX_LINKS, MAX_OF_LINK = 256, 64, 16
 """The largest numbers of logins, of links, and of the pages of one link.
 
-They are counted apart: a link may be opened by anybody who has it, and must use up no other room.
+Separate counts: each holder of a link may open it, and must use up the room of that link alone.
 """
 
 CODE_S = 60.0

@@ -277,8 +277,8 @@ async def test_an_entry_a_request_or_a_prompt_that_fails_by_a_defect_ends_nothin
     options = [Choice(id="yes", name="Yes", kind=kind)]
     fields: dict[str, Any] = {"session": "s1", "turn": None}
     daemon.ask(request(**fields, id="odd", options=options))
-    told = "A question cannot be shown here: aegis-actors request show odd"
-    await editor.until(lambda: told in editor.texts())
+    notice = "A question cannot be shown here: aegis-actors request show odd"
+    await editor.until(lambda: notice in editor.texts())
     daemon.ask(request(**fields, id="plain"))
     asked = "session/request_permission"
     await editor.until(lambda: asked in [each.get("method") for each in editor.frames])

@@ -149,7 +149,7 @@ JSON = st.recursive(
 @given(data=st.data())
 def test_schema_and_codec_agree_about_any_arguments(entry: Entry, data: st.DataObject) -> None:
     document = data.draw(bent_arguments(entry))
-    # JSON Schema is not told of these rules over two arguments, and knows no case of names.
+    # The schema does not express these rules over two arguments, nor the case of names.
     assume(None in (document.get("last_n"), document.get("since_seq")))
     assume(document.get("message") is not None or not document.get("unless_begun"))
     assume(not differ_by_case_alone(document.get("names")))

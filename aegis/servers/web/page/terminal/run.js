@@ -12,6 +12,9 @@ export const run = (name, cmd) => call('term_run', { name, cmd, until: 'started'
 /** Interrupt what runs in a terminal. */
 export const interrupt = name => call('term_signal', { name, signal: 'INT' });
 
+/** Whether no control has the focus: then a line may take it. */
+const isFocusFree = () => ['BODY', 'MAIN'].includes(document.activeElement.tagName);
+
 /** @param {{session: any}} props */
 export function RunLine({ session }) {
   const { needs: now, state } = session.shown.value, [text, setText] = useState('');
@@ -33,7 +36,7 @@ function Run({ session, hadFocus }) {
   const isRunning = session.shown.value.state === 'running';
   useLayoutEffect(() => { // once the command has ended that was answered: until then it may ask on
     if (isRunning || !hadFocus.current) return;
-    if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) box.current.focus();
+    if (isFocusFree()) box.current.focus();
     hadFocus.current = false;
   }, [isRunning]);
   const send = async () => {
@@ -88,7 +91,7 @@ function Answer({ session, needs, text, setText, isOver, hadFocus }) {
   const overAt = useRef(0), waits = () => session.shown.peek().needs?.kind === needs.kind;
   overAt.current = isOver ? overAt.current || performance.now() : 0;
   useEffect(() => {
-    if (['BODY', 'MAIN'].includes(document.activeElement.tagName)) input.current.focus();
+    if (isFocusFree()) input.current.focus();
   }, []);
   useLayoutEffect(() => {
     const { form } = input.current;
