@@ -13,6 +13,7 @@ import pytest
 from aegis.client.line import CommandFailed
 from tests.e2e.conftest import on_both_shells
 from tests.e2e.harness import Gate, LiveTerminal
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -21,6 +22,24 @@ def read_by_lines(terminal: LiveTerminal, copy: Path) -> None:
     """A program that reads whole lines is in front."""
     record = terminal.run(f"cat >{shlex.quote(str(copy))}")
     assert record["needs_input"] == {"kind": "input", "program": "cat"}
+
+
+def wait_stopped(terminal: LiveTerminal) -> None:
+    """Wait until the tty takes no output: the kernel reads a key only after it was written."""
+    tty = os.open(f"/proc/{terminal.described()['pid']}/fd/2", os.O_WRONLY | os.O_NOCTTY)
+
+    def takes_none() -> bool:
+        try:
+            os.write(tty, b".")
+        except BlockingIOError:
+            return True
+        return False
+
+    try:
+        os.set_blocking(tty, False)
+        until(takes_none, "the output is stopped")
+    finally:
+        os.close(tty)
 
 
 def finish(terminal: LiveTerminal) -> None:
@@ -168,6 +187,7 @@ def test_output_that_somebody_stopped_makes_a_run_fail_with_who_has_the_terminal
     pending = terminal.start(f"{gate.hold}; echo shown; (exit 3)")
     gate.wait_reached()
     terminal.keys("\x13", from_handle="ann")
+    wait_stopped(terminal)
     gate.open()
     busy = terminal.refusal("echo mine", timeout=0.5)
     assert busy.code == "busy"

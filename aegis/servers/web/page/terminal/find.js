@@ -62,10 +62,11 @@ export function FindBar({ session, query, setQuery, found, step, showHistory, on
     : total === 0 ? `nothing${now.note ? ` ${now.note}` : ''}`
       : `${now.index >= 0 ? `${now.index + 1} of ` : ''}${total}${now.note ? ` ${now.note}` : ''}`;
   return html`<div class="find-bar" role="search" aria-label="Find in output">
-    <input class="input" type="search" ref=${input} aria-label="Find in output"
-      placeholder="Find in output" aria-invalid=${isBad} value=${query.text} onKeyDown=${key}
+    <div class="find-box"><input class="input" type="search" ref=${input}
+      aria-label="Find in output" placeholder="Find in output" aria-invalid=${isBad}
+      value=${query.text} onKeyDown=${key}
       onInput=${event => setQuery({ ...query, text: event.target.value })} />
-    <span class="note num" role="status">${words}</span>
+    <span class="note num" role="status">${words}</span></div>
     <${Button} small tone="ghost" label="Match case" aria-pressed=${query.isCase}
       onClick=${() => setQuery({ ...query, isCase: !query.isCase })}>Aa<//>
     <${Button} small tone="ghost" label="Regular expression" aria-pressed=${query.isRegex}
