@@ -7,7 +7,15 @@ from pathlib import Path
 import attrs
 
 from aegis.errors import AegisError, Unavailable
-from aegis.journal.disk import APPEND, Disk, make_directory, read_file, replace_file, shown
+from aegis.journal.disk import (
+    APPEND,
+    Disk,
+    make_directory,
+    read_file,
+    remove_tree,
+    replace_file,
+    shown,
+)
 from aegis.journal.ledger import DamagedLine, decode_line, encode_line, seal_line
 from aegis.path_text import path_of_text, text_of_path
 from aegis.terminals.quarantine import quarantine
@@ -69,3 +77,15 @@ def save_settings(
     if is_new:  # the sync of the directory that follows makes the name of the ledger durable too
         disk.close(disk.open(files.ledger, APPEND))
     replace_file(disk, files.meta, [seal_line(encode_line(settings.meta()), disk.seal(files.meta))])
+
+
+def delete_unfinished(disk: Disk, files: TerminalFiles) -> None:
+    """Delete the files of a new terminal if ``save_settings`` did not come to its end.
+
+    Only an empty ledger and the settings that are not in place yet; nobody has used the terminal.
+    Raises ``OSError``.
+    """
+    names = set(disk.list_directory(files.directory))
+    made = {files.ledger.name, f"{files.meta.name}.new"}
+    if names <= made and not read_file(disk, files.ledger, max_bytes=1):
+        remove_tree(disk, files.directory)

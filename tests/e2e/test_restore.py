@@ -251,6 +251,28 @@ def test_a_kill_in_the_middle_of_a_purge_leaves_nothing_and_a_spawn_begins_anew(
     assert json.loads((terminal.directory / "meta.json").read_text())["life"] != life
 
 
+def test_a_kill_in_the_middle_of_a_spawn_leaves_nothing_and_no_record_is_taken_for_that(
+    own_daemon: DaemonProcess,
+) -> None:
+    own_daemon.start()
+    spawn(own_daemon, "used").run("true")
+    own_daemon.call("term_close", name="used")
+    own_daemon.stop()
+    terminals = own_daemon.state.terminals
+    (terminals / "used" / "meta.json").unlink()
+    # The names in the order in which a spawn makes them.
+    for number, names in enumerate(([], ["ledger.jsonl"], ["ledger.jsonl", "meta.json.new"])):
+        directory = terminals / f"unfinished-{number}"
+        directory.mkdir(mode=0o700)
+        for name in names:
+            (directory / name).touch(mode=0o600)
+    own_daemon.start()
+    assert [each.name for each in terminals.iterdir()] == ["used"]
+    assert own_daemon.call("term_read", name="used")["result"][0]["cmd"] == "true"
+    spawn(own_daemon, "unfinished-2")
+    own_daemon.expected = frozenset({"terminal used"})  # it has lost its settings
+
+
 def test_a_purge_removes_every_file_and_works_for_a_closed_terminal(
     own_daemon: DaemonProcess,
 ) -> None:

@@ -195,6 +195,7 @@ class TerminalDirectory(Actor[DirectoryMessage]):
         await self._flusher.call(
             partial(purging.delete_left_over, self._flusher.disk, self._directory)
         )
+        await self._flusher.call(self._terminals.delete_unfinished)
         if self._workspace.was_missing:
             await self._flusher.look(self._terminals.report_missing_workspace)
         if not self._restore:

@@ -44,7 +44,12 @@ from aegis.terminals.directory.spawning import (
 from aegis.terminals.directory.workspace import OpenNames
 from aegis.terminals.front.recovery import finalise, wake_subscribers
 from aegis.terminals.messages import EndTerminal, WhyEnded
-from aegis.terminals.meta import load_settings, save_settings, saved_settings
+from aegis.terminals.meta import (
+    delete_unfinished,
+    load_settings,
+    save_settings,
+    saved_settings,
+)
 from aegis.terminals.retry import ask_across_restarts
 from aegis.terminals.settings import TerminalFiles, TerminalSettings
 from aegis.terminals.shell.processes import end_terminal_processes
@@ -134,6 +139,14 @@ class OpenTerminals:
         return [each for each in known if is_name(each)]
 
     # Starting.
+
+    def delete_unfinished(self) -> None:
+        """Delete what a kill in the middle of a spawn left, before it was answered. Blocks."""
+        with contextlib.suppress(StorageError):
+            for name in self.known_names():
+                if not self.workspace.may_restore(name):
+                    with contextlib.suppress(OSError):
+                        delete_unfinished(self.flusher.disk, TerminalFiles(self.directory / name))
 
     def report_missing_workspace(self) -> None:
         """Log the terminals that have a ledger, where the workspace file is missing. Blocks."""
