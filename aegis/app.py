@@ -54,6 +54,7 @@ from aegis.agents.directory.directory import AgentDirectory
 from aegis.agents.directory.message_rights import SendingRights
 from aegis.agents.directory.programs import Programs
 from aegis.agents.directory.session_rights import SessionRights
+from aegis.agents.drivers.cookie import DriverCookies
 from aegis.configuration.sections import Configuration, effective_values
 from aegis.coordination import coordination_children, keep_of, workflow_settings
 from aegis.daemon import Daemon
@@ -78,6 +79,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.keyring import Keyring
 from aegis.lifetime import (
+    end_left,
     end_terminals,
     faults_armed,
     ignore_signals,
@@ -95,6 +97,7 @@ from aegis.processes.environment import Withhold, leave_place, take_telegram_tok
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_host import ProcessHost
 from aegis.processes.process_scan import ProcessScan
+from aegis.processes.process_table import CookiesOf
 from aegis.program import notify_service_manager, program_word, start_again
 from aegis.push.desk import PushDesk
 from aegis.ready_text import ready_text
@@ -472,8 +475,10 @@ async def _serve(
             finally:
                 _remove_endpoint(held)
             freeze_imports()  # the process will exit soon: collections only cost time
-            await end_terminals(system)
+            is_in_time = await end_terminals(system)
             system.ref("root/inbox-router").tell(EndWaits())
+        if not is_in_time:
+            await end_left(CookiesOf(root=programs.root), DriverCookies(root=programs.root))
     log.info("stopped")
 
 

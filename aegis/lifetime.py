@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 import structlog
 import trio
@@ -22,6 +22,7 @@ from aegis.groups.faults import GROUPS
 from aegis.inboxes.faults import INBOXES
 from aegis.journal.disk import Disk, sync_directory
 from aegis.journal.faults import JOURNAL
+from aegis.processes.reaper import end_processes
 from aegis.queues.faults import QUEUES
 from aegis.requests.faults import REQUESTS
 from aegis.servers.faults import SERVERS
@@ -132,8 +133,11 @@ def _begin_stop(stop: trio.Event, number: int) -> None:
         stop.set()
 
 
-async def end_terminals(system: System) -> None:
-    """Write the records of running commands and end all processes of terminals."""
+async def end_terminals(system: System) -> bool:
+    """Write the records of running commands and end all processes of terminals.
+
+    Returns whether they ended in time.
+    """
     with trio.CancelScope(shield=True):
         try:
             directory = system.registry.find("service", "terminals")
@@ -141,6 +145,15 @@ async def end_terminals(system: System) -> None:
             await ask_across_restarts(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
             log.warning("terminals did not end in time", error=str(error))
+            return False
+        return True
+
+
+async def end_left(*cookies: Container[str | None]) -> None:
+    """End the processes with these cookies that a stop left, as it gave up waiting."""
+    for each in cookies:
+        for left in await end_processes([], each):
+            log.error("process not ended", process=str(left))
 
 
 def log_life_event(event: LifeCycleEvent) -> None:

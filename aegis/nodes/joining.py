@@ -32,6 +32,7 @@ from aegis.journal.flusher import Flusher
 from aegis.journal.old_files import ARCHIVE_BYTES
 from aegis.journal.raw_log import LIMIT_BYTES
 from aegis.lifetime import (
+    end_left,
     end_terminals,
     faults_armed,
     ignore_signals,
@@ -50,6 +51,7 @@ from aegis.nodes.vocabulary import VOCABULARY, known_to_daemon
 from aegis.path_text import text_of_path
 from aegis.processes.environment import leave_place
 from aegis.processes.os_processes import OsProcessHost
+from aegis.processes.process_table import CookiesOf
 from aegis.settings import JoinSettings
 from aegis.state.root import StatePaths
 from aegis.terminals.directory.directory import TerminalDirectory
@@ -156,7 +158,9 @@ async def _serve(
         _print_ready(settings)
         await wait_for_stop(held, stop)
         freeze_imports()
-        await end_terminals(system)
+        is_in_time = await end_terminals(system)
+    if not is_in_time:
+        await end_left(CookiesOf(root=text_of_path(settings.root)))
     log.info("stopped")
 
 
