@@ -27,15 +27,17 @@ BUSY_S = 30.0
 """A command on a terminal waits so long for a line that is being typed."""
 
 TUI = Path(__file__).parents[1] / "fakes" / "agents" / "tui.py"
-CONFIGURATION = "lifecycle: {idle_s: 1.0, stale_s: 3.0}\n"
+STALE_S = 600.0
+"""What needs input is shown as such for the whole of a test, unless the test wants it stale."""
 
 
 class Launcher:
     """A daemon with short times, and calls of it."""
 
-    def __init__(self, daemon: DaemonProcess, faults: str = "") -> None:
+    def __init__(self, daemon: DaemonProcess, faults: str = "", stale_s: float = STALE_S) -> None:
         self.daemon = daemon
-        (daemon.root / ".aegis.yaml").write_text(CONFIGURATION)
+        configuration = f"lifecycle: {{idle_s: 1.0, stale_s: {stale_s}}}\n"
+        (daemon.root / ".aegis.yaml").write_text(configuration)
         daemon.start("--port", "0", "--trust", faults=faults)
 
     def launch(self, mode: str = "reports", *words: str, **arguments: object) -> str:
@@ -46,8 +48,8 @@ class Launcher:
     def info(self, handle: str) -> dict[str, Any]:
         return self.daemon.call("agent_show", handle=handle)
 
-    def is_in(self, handle: str, state: str) -> dict[str, Any]:
-        until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
+    def is_in(self, handle: str, *states: str) -> dict[str, Any]:
+        until(lambda: self.info(handle)["state"] in states, f"{handle} is {states}")
         return self.info(handle)
 
     def types(self, handle: str, text: str) -> None:
@@ -98,8 +100,9 @@ def test_a_program_is_launched_asks_is_answered_and_ends(launcher: Launcher) -> 
     asking = launcher.asks("pm", "rm -rf build")
     assert (asking["state"], asking["program"]["source"]) == ("needs_input", "report")
     assert asking["program"]["need"]["kind"] == "permission"
-    launcher.types("pm", "y")
-    until(lambda: launcher.info("pm")["state"] == "running", "the answer is work")
+    launcher.types("pm", "Y")
+    launcher.is_in("pm", "running")  # the answer is work
+    launcher.types("pm", "x")
     launcher.is_ready("pm")
     launcher.order("pm", "exit 3")
     ended = launcher.is_in("pm", "exited")
@@ -118,14 +121,18 @@ def test_a_program_is_launched_asks_is_answered_and_ends(launcher: Launcher) -> 
 
 
 @pytest.mark.parametrize(("mode", "source"), [("titles", "title"), ("silent", "silence")])
-def test_a_block_is_seen_without_reports_too(launcher: Launcher, mode: str, source: str) -> None:
+def test_a_block_is_seen_without_reports_too(
+    own_daemon: DaemonProcess, mode: str, source: str
+) -> None:
+    launcher = Launcher(own_daemon, stale_s=3.0)
     handle = launcher.launch(mode)
-    launcher.is_in(handle, "needs_input")
+    # The one becomes the other after a while: a busy machine may see the second only.
+    launcher.is_in(handle, "needs_input", "stale")
     launcher.order(handle, "work 0.5")
     launcher.order(handle, "ask x")
     until(lambda: "Allow x?" in launcher.screen(handle), "it asks")
-    until(lambda: launcher.info(handle)["state"] == "needs_input", "it is seen to ask")
-    assert launcher.info(handle)["program"]["source"] in (source, "silence", "tty")
+    asking = launcher.is_in(handle, "needs_input", "stale")
+    assert asking["program"]["source"] in (source, "silence", "tty")
     stale = launcher.is_in(handle, "stale")
     assert stale["program"]["need"] is not None, "although its dot blinks all the time"
 
@@ -438,7 +445,8 @@ def test_keys_that_come_while_it_is_launched_hold_nothing_up(own_daemon: DaemonP
     launcher = Launcher(own_daemon, faults="agent.launch.before@1=delay:2")
 
     def at_prompt() -> bool:
-        return [each["state"] for each in own_daemon.call("term_list")["result"]] == ["idle"]
+        states = [each["state"] for each in own_daemon.call("term_list")["result"]]
+        return states in (["idle"], ["running"])  # a busy machine may miss the first
 
     cmd = shlex.join([sys.executable, str(TUI), "reports"])
     launching = own_daemon.send("agent_launch", cmd=cmd, handle="pm")
@@ -454,6 +462,8 @@ def test_a_message_to_it_waits_in_its_inbox_and_is_announced(launcher: Launcher)
     handle = launcher.launch()
     assert launcher.info(handle)["waiting"] == 0
     launcher.is_ready(handle)
+    # It reports that it is ready before it draws its prompt.
+    until(lambda: ">" in launcher.screen(handle), "its prompt is drawn")
     shown = launcher.screen(handle)
     receipt = launcher.daemon.call("handoff", target_handle=handle, context="hello")
     assert receipt["status"] == "queued"

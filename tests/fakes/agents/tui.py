@@ -1,6 +1,7 @@
 """A stand-in for an agent with its own terminal interface: ``tui.py reports|titles|silent [deaf]``.
 
-It takes an order per line: ``work SECONDS``, ``ask TEXT`` (a permission, with a dot that blinks),
+It takes an order per line: ``work SECONDS``, ``ask TEXT`` (a permission, with a dot that blinks;
+after the answer it works for a moment, after the answer ``Y`` until the next key),
 ``exit CODE``, ``child`` (a process in a session of its own). ``deaf`` ignores SIGTERM. It says its
 state by status reports, by titles, or not at all.
 """
@@ -69,6 +70,14 @@ class Tui:
             say(f"\r\nstep {count} ")
             time.sleep(0.1)
 
+    def work_until_key(self) -> None:
+        self.state("working", "⠋")
+        count = 0
+        while not select.select([0], [], [], 0.1)[0]:
+            count += 1
+            say(f"\r\nstep {count} ")
+        os.read(0, 100)
+
     def ask(self, text: str) -> None:
         encoded = base64.b64encode(text.encode()).decode()
         self.state(f"blocked:kind=permission:msg={encoded}", "✋")
@@ -77,8 +86,10 @@ class Tui:
         while not select.select([0], [], [], 0.3)[0]:
             is_on = not is_on
             say("\b●" if is_on else "\b ")
-        os.read(0, 100)
-        self.work(0.5)
+        if os.read(0, 100) == b"Y":
+            self.work_until_key()
+        else:
+            self.work(0.5)
 
 
 @contextmanager
