@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -169,6 +170,14 @@ class DaemonProcess(ScratchDaemon):
             return {each.subject: each for each in (*repaired, *examination.examine(self.state))}
 
 
+def contents_of(directory: Path) -> dict[Path, bytes]:
+    """The contents of all files below a directory, at which a daemon may be at work."""
+    while True:
+        # A file may be renamed or deleted while it is looked for: its new name must be found.
+        with contextlib.suppress(FileNotFoundError):
+            return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
 def processes_with(variable: str) -> list[str]:
     """The live processes whose first environment has an entry that begins with this."""
     found = []
@@ -298,7 +307,10 @@ class LiveTerminal:
         assert self.daemon.call("term_keys", name=self.name, keys=keys, **arguments) == {"ok": True}
 
     def wait_editing(self) -> None:
-        """Wait until the shell edits a line: before, nobody gets an end of file that is typed."""
+        """Wait until the shell edits a line.
+
+        Before, the tty takes some keys for itself: Ctrl-D, Ctrl-R, Ctrl-V.
+        """
         descriptor = os.open(f"/proc/{self.described()['pid']}/fd/0", os.O_RDONLY | os.O_NOCTTY)
         try:
             deadline = time.monotonic() + GUARD_S

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.harness import GUARD_S, DaemonProcess
+from tests.e2e.harness import GUARD_S, DaemonProcess, contents_of
 from tests.e2e.test_agents import STAND_IN, Team, open_request
 from tests.fakes.telegram import CHAT, STRANGER, TOKEN, USER, BotApi, bot_api
 from tests.resources.waiting import until
@@ -307,6 +307,9 @@ def test_wakes_of_the_person_come_once_and_nothing_from_before(chat: Chat, api: 
     chat.call("term_subscribe", name="build")
     terminal.run("echo by ann", from_handle="ann")
     chat.shows("✉ from term:build")
+    # What the daemon does not know to be sent is sent again: it takes the answers in order.
+    api.write("/help")
+    chat.shows("/interrupt HANDLE")
     chat.daemon.stop()
     chat.start()
     terminal = chat.daemon.terminal("build")
@@ -339,10 +342,8 @@ def test_the_token_is_nowhere_where_others_see_it(chat: Chat, api: BotApi) -> No
     api.trouble.extend(["cut", "429"])
     api.write("/list")
     chat.shows("term:build")
-    state = b"".join(
-        each.read_bytes() for each in (chat.daemon.root / ".aegis").rglob("*") if each.is_file()
-    )
-    assert TOKEN.encode() not in state
+    state = contents_of(chat.daemon.root / ".aegis")
+    assert [path for path, content in state.items() if TOKEN.encode() in content] == []
     assert TOKEN not in chat.daemon.log
 
 
@@ -423,6 +424,7 @@ def test_a_text_that_an_app_cut_is_one_message_and_a_command_is_not_run(
         api.write("\n".join(lines[at : at + 290]))
     api.write("/list")  # behind it, and no part of it
     chat.shows("term:build")
+    until(lambda: len(turns_of(chat, "ann")) > 1, "the text begins a turn")
     [_, turn] = turns_of(chat, "ann")
     assert [line for line in turn["text"].split("\n") if line.startswith("SAY ")] == lines
     whole = "/run build true\n" + "echo x >> made.txt\n" * 400
@@ -458,6 +460,12 @@ def turns_of(chat: Chat, handle: str) -> list[dict[str, Any]]:
     return found
 
 
+def said_to(chat: Chat, handle: str) -> list[str]:
+    """The orders in the messages that a session got; several may begin one turn."""
+    texts = [each["text"] for each in turns_of(chat, handle)]
+    return [line for text in texts for line in text.splitlines() if line.startswith("SAY ")]
+
+
 def kill_under_load(chat: Chat, api: BotApi, kills: int, seed: int) -> None:
     """Kill the daemon at random moments while orders come; each is done once."""
     chance = random.Random(seed)
@@ -482,16 +490,21 @@ def kill_under_load(chat: Chat, api: BotApi, kills: int, seed: int) -> None:
     while api.find("/interrupt HANDLE") is None:
         assert time.monotonic() < deadline, api.texts()[-5:]
         time.sleep(0.2)
-    texts = [each["text"] for each in turns_of(chat, "ann")]
-    said = [line for text in texts for line in text.splitlines() if line.startswith("SAY ")]
-    assert sorted(said) == sorted(
+    # A message waits for the turn before it, and no order waits for the end of a command.
+    until(lambda: len(said_to(chat, "ann")) >= written, "each message has a turn")
+    assert sorted(said_to(chat, "ann")) == sorted(
         ["SAY first", *(f"SAY number {number}" for number in range(2, written + 1))]
     )
     path = chat.daemon.root / "runs.txt"
-    done = path.read_text().split() if path.exists() else []
-    assert len(done) == len(set(done)), "a command was run twice"
-    told = len([each for each in api.texts() if "the daemon ended while this ran" in each])
-    assert runs - len(done) <= told, "a command was lost in silence"
+
+    def done() -> list[str]:
+        return path.read_text().split() if path.exists() else []
+
+    def told() -> int:
+        return len([each for each in api.texts() if "the daemon ended while this ran" in each])
+
+    until(lambda: runs - len(done()) <= told(), "no command is lost in silence")
+    assert len(done()) == len(set(done())), "a command was run twice"
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pytest
 from aegis.client.line import ClientError
 from aegis.telegram import faults
 from tests.e2e.harness import GUARD_S
-from tests.e2e.test_telegram import COLOR, Chat, ChatDaemon, question, turns_of
+from tests.e2e.test_telegram import COLOR, Chat, ChatDaemon, question, said_to
 from tests.fakes.telegram import BotApi, bot_api
 from tests.resources.waiting import until
 
@@ -98,16 +98,23 @@ class Story:
         self.is_over()
         return not self.chat.call("request_list")["requests"]
 
-    def press(self, message: dict[str, Any], label: str) -> None:
+    def press(self, message: dict[str, Any], label: str) -> bool:
+        """Press a button once; return whether that was done: it may not be shown any more."""
         data = self.api.buttons(message).get(label)
-        if data is not None and data not in self.pressed:
-            self.pressed.add(data)
-            self.api.press(message["message_id"], data)
+        if data is None or data in self.pressed:
+            return False
+        self.pressed.add(data)
+        self.api.press(message["message_id"], data)
+        return True
 
-    def said(self) -> list[str]:
-        """The messages that the session got; several may begin one turn."""
-        texts = [each["text"] for each in turns_of(self.chat, "ann")]
-        return [line for text in texts for line in text.splitlines() if line.startswith("SAY ")]
+    def has_run(self) -> bool:
+        """Whether the command has run, or the chat says that this is not known."""
+        is_told = self.api.find("the daemon ended while this ran") is not None
+        return is_told or bool(self.done())
+
+    def done(self) -> list[str]:
+        runs = self.chat.daemon.root / "runs.txt"
+        return runs.read_text().split() if runs.exists() else []
 
     def check(self) -> None:
         """Everything was done once, and what is said of it is true."""
@@ -123,16 +130,17 @@ class Story:
             "the chat shows the second answer",
         )
         until(lambda: api.confirmed > last, "all updates were confirmed")
-        until(lambda: len(self.said()) >= 2, "both messages arrive")
-        assert sorted(self.said()) == ["SAY first", "SAY second"]
-        runs = chat.daemon.root / "runs.txt"
-        done = runs.read_text().split() if runs.exists() else []
+        until(lambda: len(said_to(chat, "ann")) >= 2, "both messages arrive")
+        assert sorted(said_to(chat, "ann")) == ["SAY first", "SAY second"]
+        until(self.has_run, "the command has run")  # no other order waits for its end
+        done = self.done()
         assert done == ["once"] or (done == [] and api.find("the daemon ended while this ran"))
         # No question is open any more: every button that is still shown says so.
         until(self.is_settled, "each question was answered or withdrawn")
         for message in messages_with(api, "❓ Which colour?"):
             known = len(api.notes)
-            self.press(message, "Deny")
+            if not self.press(message, "Deny"):
+                continue  # it was edited meanwhile
             until(lambda known=known: len(api.notes) > known, "the press is answered")  # type: ignore[misc]
             # The message may not be edited yet: then the desk of requests refuses.
             note = api.notes[-1]["text"]

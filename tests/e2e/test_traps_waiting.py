@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Connect, NewTerminal, on_both_shells
-from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal, contents_of
+from tests.resources.waiting import until
 
 pytestmark = [
     pytest.mark.real,
@@ -160,9 +161,9 @@ def test_trap_29_a_run_while_a_program_waits_is_refused_at_once_and_is_never_run
     terminal: LiveTerminal,
 ) -> None:
     record = waiting(terminal, "read -rsp 'Password: ' x; echo got")
-    for until in ("ended", "started"):
+    for event in ("ended", "started"):
         # It may be the password: nothing of it is kept, and it is no command later.
-        error = terminal.refusal("hunter2", timeout=LONG_S, until=until)
+        error = terminal.refusal("hunter2", timeout=LONG_S, until=event)
         assert error.code == "busy"
         assert "'bash' in it waits for a secret; your command was not typed. " in str(error)
     terminal.keys("secret\r")
@@ -174,7 +175,9 @@ def test_trap_29_a_run_while_a_program_waits_is_refused_at_once_and_is_never_run
 def test_trap_32_a_repl_is_answered_by_keys_and_waits_again(terminal: LiveTerminal) -> None:
     record = waiting(terminal, "python3 -q")
     terminal.keys("print(6 * 7)\r")
-    busy = terminal.refusal("echo mine", timeout=3.0)
+    waits = lambda: terminal.described()["running"]["needs_input"] is not None  # noqa: E731
+    until(waits, "it is seen to wait again")
+    busy = terminal.refusal("echo mine", timeout=LONG_S)
     assert (busy.code, "'python3' in it waits for input" in str(busy)) == ("busy", True)
     terminal.keys("exit(5)\r")
     final = ended(terminal, record["seq"])
@@ -287,9 +290,9 @@ def test_trap_29_a_secret_is_asked_for_and_is_in_no_file(
 
 def files_with(daemon: DaemonProcess, text: str) -> list[str]:
     """The files of the daemon's state that hold ``text``."""
-    files = [path for path in daemon.state.directory.rglob("*") if path.is_file()]
+    files = contents_of(daemon.state.directory)
     assert any(path.name == "raw.log" for path in files)
-    return [str(path) for path in files if text.encode() in path.read_bytes()]
+    return [str(path) for path, content in files.items() if text.encode() in content]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

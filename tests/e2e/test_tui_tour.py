@@ -100,8 +100,7 @@ def test_the_tour_is_what_a_window_shows(team: Team, tmp_path: Path) -> None:
         team.spawn("SAY I look at the branch.\nASK git push\nSAY It is pushed.", handle="ann")
         window.shows("🟡 ann*")
         window.press("F2")
-        shown = window.shows("REQUEST 1 of 1", "command: git push")
-        assert "y allow once" in shown
+        window.shows("REQUEST 1 of 1", "command: git push", "y allow once")
         check("request", window)
         time.sleep(GUARD_S)
         until_answered(window, team)
