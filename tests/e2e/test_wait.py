@@ -168,6 +168,7 @@ def test_a_match_in_the_last_words_counts_before_the_end(
 def test_quiet_ends_a_wait_while_the_command_runs(terminal: LiveTerminal, gate: Gate) -> None:
     running = terminal.start(f"echo prompt; {gate.hold}")
     gate.wait_reached()
+    terminal.has_printed("prompt")
     idle = wait(terminal, idle_s=0.3)
     assert (idle["reason"], idle["record"]) == ("idle", None)
     both = wait(terminal, idle_s=0.3, pattern="no such")
@@ -178,8 +179,9 @@ def test_quiet_ends_a_wait_while_the_command_runs(terminal: LiveTerminal, gate: 
 
 @pytest.mark.long
 def test_output_puts_quiet_off(terminal: LiveTerminal) -> None:
-    pending = waiting(terminal, idle_s=2.0)
-    record = terminal.run("for i in {1..30}; do echo $i; sleep 0.1; done")
+    # Far longer than a pause of the command, and shorter than the whole of it.
+    pending = waiting(terminal, idle_s=5.0)
+    record = terminal.run("for i in {1..60}; do echo $i; sleep 0.1; done")
     ended = pending.result()
     assert (ended["reason"], ended["record"]) == ("ended", record)
 

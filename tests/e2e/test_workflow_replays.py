@@ -283,13 +283,14 @@ def test_an_answer_to_a_question_whose_time_is_up_is_refused(replaying: Replayin
         "from aegis import workflow\n"
         "@workflow\n"
         "async def late(engine):\n"
-        "    await engine.ask_human('Late?', timeout=1)\n",
+        # Long enough to be seen: after the resume the answer has to come in time.
+        "    await engine.ask_human('Late?', timeout=5)\n",
     )
     replaying.call("workflow_trust")
     id_ = replaying.run("late")
     request = replaying.has_question("Late?")
     ended = replaying.ends(id_, "failed")
-    assert ended["error"] == "TimedOut: ask_human did not end within 1 seconds"
+    assert ended["error"] == "TimedOut: ask_human did not end within 5 seconds"
     reply = replaying.answer(request)
     assert reply["outcome"] == "withdrawn"
     assert "its workflow does not wait for the answer any longer" in reply["text"]
@@ -372,8 +373,8 @@ def test_time_passes_for_a_function_that_never_waits_for_the_engine(replaying: R
         "    with trio.move_on_after(0.3):\n"
         "        while True:\n"
         "            await trio.sleep(0)\n"
-        "    time.sleep(1)\n"
-        "    with trio.move_on_after(0.5) as scope:\n"
+        "    time.sleep(6)\n"  # longer than the limit behind it, in which a command has to end
+        "    with trio.move_on_after(5) as scope:\n"
         "        await engine.bash('true')\n"
         "    return [done, scope.cancelled_caught]\n",
     )
