@@ -60,8 +60,14 @@ async def fill(team: Team, handle: str, stream: Any, turns: int) -> list[dict[st
     found: list[dict[str, Any]] = []
     for _ in range(turns):
         await off(team.send, handle, TURN)
-        found += await take(stream, lambda found: ends(found) == 1)
+        found += await take(stream, lambda found: ends(found) == 1 and is_at_rest(found[-1]))
     return found
+
+
+def is_at_rest(entry: dict[str, Any]) -> bool:
+    """Whether it is the last entry of a turn: the agent's own state follows the end of the turn."""
+    event = entry["fields"].get("event", {})
+    return (event.get("type"), event.get("state")) == ("state_changed", "idle")
 
 
 async def test_a_follower_gets_every_entry_across_rotations_and_a_late_one_a_gap(

@@ -95,7 +95,7 @@ def test_trap_4_incomplete_text_is_refused_at_once_from_the_first_prompt_of_powe
     terminal = new_terminal(startup)
     for _ in range(2):
         for cmd in ("echo 'open", "if true; then", "cat <<EOF\nx", "echo $("):
-            assert terminal.refusal(cmd, timeout=10).code == "incomplete_input"
+            assert terminal.refusal(cmd).code == "incomplete_input"
             assert outcome(terminal.run("echo next")) == (0, "next\n", "", "exited")
 
 

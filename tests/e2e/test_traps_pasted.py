@@ -173,6 +173,7 @@ def test_trap_35_recalled_lines_are_right_or_null(
 
 def _typed_line(terminal: LiveTerminal, line: str) -> list[dict[str, Any]]:
     before = terminal.records()[-1]["seq"]
+    terminal.wait_editing()  # before, the tty takes Ctrl-R for itself
     terminal.keys(f"{line}\r")
     while not (records := terminal.read(since_seq=before)):
         terminal.daemon.call("term_wait", name=terminal.name, timeout=5)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from shutil import which
@@ -14,7 +15,7 @@ import pytest
 
 from aegis.clock import utc_now
 from tests.e2e.conftest import NewTerminal, needs_zsh
-from tests.e2e.harness import GUARD_S, Gate, LiveTerminal
+from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.e2e.screens import Shown, look, wait_screen
 
 pytestmark = pytest.mark.real
@@ -158,8 +159,31 @@ def test_trap_36_a_question_of_a_completion_is_not_answered_by_ours(
     assert terminal.run("echo mine")["stdout"] == "mine\n"
 
 
+class PatientDaemon(DaemonProcess):
+    """A daemon that holds output back for an answer for as long as a busy machine takes for it."""
+
+    @property
+    def program(self) -> list[str]:
+        patch = f"from aegis.terminals.shell import submissions; submissions.HOLD_S = {GUARD_S}"
+        return [sys.executable, "-P", "-c", f"{patch}\nfrom aegis.cli.main import main; main()"]
+
+
+@pytest.fixture
+def patient(tmp_path: Path, shell: str) -> Iterator[PatientDaemon]:
+    running = PatientDaemon(tmp_path, STARTUPS[shell])
+    running.start()
+    try:
+        yield running
+    finally:
+        code = running.stop()
+    assert code == 0
+    running.check_left_nothing()
+
+
 @on_all_shells
-def test_trap_36_asking_shows_nothing(terminal: LiveTerminal, shell: str) -> None:
+def test_trap_36_asking_shows_nothing(patient: PatientDaemon, shell: str) -> None:
+    info = patient.call("term_spawn", name="t", shell=shell, env={"LC_ALL": "C.UTF-8"})
+    terminal = LiveTerminal(patient, "t", info)
     terminal.run("echo earlier")
     wait_screen(terminal, lambda shown: prompt_stands(terminal) and shows_prompt(shown))
     before, screen = terminal.raw(), look(terminal)["lines"]

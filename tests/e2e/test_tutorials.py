@@ -318,6 +318,14 @@ def repeat(reader: Reader, step: Step) -> None:
         time.sleep(0.1)
 
 
+def wait_for_reader_of(reader: Reader, handle: str) -> None:
+    """Wait until somebody has called to wait in this inbox: there is none before."""
+    deadline = time.monotonic() + GUARD_S
+    while f"─ {handle} " not in reader.runs("aegis-actors tree"):
+        assert time.monotonic() < deadline, f"nobody waits in the inbox of {handle}"
+        time.sleep(0.1)
+
+
 def test_two_agents(reader: Reader) -> None:
     shop(reader)
     steps = steps_of(TUTORIALS / "two-agents.md")
@@ -325,6 +333,7 @@ def test_two_agents(reader: Reader) -> None:
     for step in steps:
         if step is builder:
             reader.opens_a_window(step.command)
+            wait_for_reader_of(reader, "builder")
         elif not step.command.startswith("claude "):
             reader.does(step)
     reader.check(builder, reader.closes(builder.command))

@@ -18,6 +18,7 @@ import trio
 
 import aegis
 from actors.nodes.links.key import new_key, write_key
+from aegis.client.line import CommandFailed
 from aegis.client.streams import OutputStream
 from tests.chaos.checking.checker import violations
 from tests.chaos.real.processes import processes_of
@@ -96,8 +97,15 @@ def new_node(hosts: Hosts, directory: Path, key_file: Path) -> JoinedNode:
 
 
 def spawn(root: DaemonOn, name: str) -> LiveTerminal:
-    """A terminal on the node."""
-    return LiveTerminal(root, name, root.call("term_spawn", name=name, node=NODE))
+    """A terminal on the node; one that is up again may take a moment to be used."""
+    deadline = time.monotonic() + GUARD_S
+    while True:
+        try:
+            return LiveTerminal(root, name, root.call("term_spawn", name=name, node=NODE))
+        except CommandFailed as error:
+            if "try again in a moment" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def test_a_terminal_on_another_host_is_used_like_one_here(
