@@ -257,6 +257,16 @@ class Pending:
         result: dict[str, Any] = frame["result"]
         return result
 
+    def result_of_stop(self) -> dict[str, Any] | None:
+        """Wait for the answer while the daemon stops; None if there was none.
+
+        That is so if the machine is so busy that the stop gives up waiting for the terminals.
+        """
+        line = self._lines.readline()
+        self.hang_up()
+        frame: dict[str, Any] = json.loads(line or '{"type": "lost"}')
+        return frame.get("result")
+
     def outcome(self) -> tuple[str, str]:
         """How it ended: "reply", "error" with its code, or "lost" with the connection."""
         line = self._lines.readline()
@@ -319,6 +329,19 @@ class LiveTerminal:
                 time.sleep(0.01)
         finally:
             os.close(descriptor)
+
+    def wait_prompt(self) -> bytes:
+        """Wait until its log has a prompt behind the newest end of a command; gives the log.
+
+        A run is answered with the end mark of its command: the prompt comes a moment later.
+        """
+        deadline = time.monotonic() + GUARD_S
+        while True:
+            raw = self.raw()
+            if b"\x1b]133;B" in raw[max(raw.rfind(b"\x1b]133;D"), 0) :]:
+                return raw
+            assert time.monotonic() < deadline, raw[-300:]
+            time.sleep(0.02)
 
     def read(self, **arguments: object) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = self.daemon.call("term_read", name=self.name, **arguments)[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from shutil import which
 
 import pytest
@@ -43,17 +42,6 @@ def last_switch(data: bytes, mode: int) -> bytes:
     )
 
 
-def wait_prompt(terminal: LiveTerminal) -> bytes:
-    """The raw log once the terminal is at a prompt behind its newest end mark."""
-    deadline = time.monotonic() + GUARD_S
-    while True:
-        raw = terminal.raw()
-        if b"\x1b]133;B" in raw[max(raw.rfind(b"\x1b]133;D"), 0) :]:
-            return raw
-        assert time.monotonic() < deadline, raw[-300:]
-        time.sleep(0.02)
-
-
 def check_off(raw: bytes) -> None:
     assert [mode for mode in OFF if last_switch(raw, mode) != b"l"] == []
     assert last_switch(raw, 25) == b"h"
@@ -72,7 +60,7 @@ async def test_what_a_killed_program_switched_on_is_off_before_the_prompt_for_al
         record = terminal.run(KILLED)
         assert record["exit"] == 137
         seen = await before.bytes_until(b"\x1b[?2048l")
-        wait_prompt(terminal)
+        terminal.wait_prompt()
         later = await client.open("terminal_output", name=terminal.name, screen=True)
         redraw = (await later.item())["screen"]["redraw"].encode()
     raw = terminal.raw()
@@ -99,7 +87,7 @@ def test_with_standard_error_split_the_modes_are_off_too(new_terminal: NewTermin
     terminal = new_terminal(stderr="separate")
     terminal.run(f"{KILLED} 2>&1")
     terminal.run(f"sh -c 'printf \"{MODES_ON}\" >&2; kill -9 $$'")
-    check_off(wait_prompt(terminal))
+    check_off(terminal.wait_prompt())
 
 
 def test_a_prompt_that_reports_the_end_itself_keeps_its_own_modes(
@@ -108,7 +96,7 @@ def test_a_prompt_that_reports_the_end_itself_keeps_its_own_modes(
     terminal = new_terminal("readonly PROMPT_COMMAND=:\n")
     terminal.run("true")
     terminal.run(KILLED)
-    raw = wait_prompt(terminal)
+    raw = terminal.wait_prompt()
     assert [mode for mode in (1000, 1002, 1004, 1006) if last_switch(raw, mode) != b"l"] == []
     assert last_switch(raw, 2004) == b"h"
 
@@ -127,7 +115,7 @@ def test_modes_of_the_users_start_up_files_stay_on(new_terminal: NewTerminal) ->
     terminal = new_terminal("printf '\\033[?1004h\\033[>4;1m'\n")
     for _ in range(2):
         terminal.run(KILLED)
-    raw = wait_prompt(terminal)
+    raw = terminal.wait_prompt()
     assert last_switch(raw, 1004) == b"h"
     assert last_switch(raw, 1000) == b"l"
 

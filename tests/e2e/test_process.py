@@ -8,17 +8,27 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from mcp.shared.exceptions import MCPError
 
+from aegis.lifetime import END_TERMINALS_S
 from aegis.ready_text import BEYOND_LOOPBACK, NODES_BEYOND_LOOPBACK, ready_text
 from aegis.settings import DEFAULT_PORT
 from tests.e2e.conftest import Connect
-from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+from tests.e2e.harness import (
+    GUARD_S,
+    STOP_WAS_SLOW,
+    DaemonProcess,
+    Gate,
+    LiveTerminal,
+    Pending,
+)
 from tests.e2e.hosts import until
 from tests.e2e.window import window
 
@@ -180,20 +190,22 @@ def test_it_stops_in_order_with_everything_under_way(
     timed_out = terminals[1].refusal("echo never", timeout=0.1)
     waiting = own_daemon.send("inbox_wait", from_handle="alice", timeout=1000).has_arrived()
     stop(own_daemon)
-    records = [each.result() for each in running]
-    for record in records:
+    answers = [each.result_of_stop() for each in running]
+    others = {each.outcome() for each in (queued, waiting)}
+    assert timed_out.code == "busy"
+    assert own_daemon.wait_stopped() == 0
+    own_daemon.check_left_nothing()
+    gave_up = STOP_WAS_SLOW in own_daemon.log
+    assert gave_up or None not in answers
+    assert others <= {("error", "unavailable"), *([("lost", "")] if gave_up else [])}
+    own_daemon.start()
+    for terminal, answer in zip(terminals, answers, strict=True):
+        before, record = terminal.records()
+        assert before["stdout"] == "before\n"
         assert (record["killed_by_restart"], record["end"]) == (True, "killed_by_restart")
         assert (record["exit"], record["seq"]) == (None, 1)
         assert record["stdout"].startswith("begun\n")
-    assert queued.outcome() == ("error", "unavailable")
-    assert timed_out.code == "busy"
-    assert waiting.outcome() == ("error", "unavailable")
-    assert own_daemon.wait_stopped() == 0
-    own_daemon.check_left_nothing()
-    own_daemon.start()
-    for terminal, record in zip(terminals, records, strict=True):
-        before, last = terminal.records()
-        assert (before["stdout"], last) == ("before\n", record)
+        assert answer in (record, None)
 
 
 def test_a_daemon_whose_window_is_closed_stops_in_order(
@@ -204,14 +216,19 @@ def test_a_daemon_whose_window_is_closed_stops_in_order(
         terminal = spawn(own_daemon, "build")
         running = terminal.start(f"{gate.reach}; nohup sleep 1000")
         gate.wait_reached()
+        began = time.monotonic()
         opened.hang_up()
-        record = running.result()
+        answer = running.result_of_stop()
         assert opened.process.wait(GUARD_S) == 0
-    assert (record["end"], record["killed_by_restart"]) == ("killed_by_restart", True)
+        took_s = time.monotonic() - began
+    # Whether it gave up waiting for the terminal would be in its log, which was the window.
+    assert answer is not None or took_s >= END_TERMINALS_S
     assert own_daemon.shell_processes() == []
     assert not own_daemon.state.endpoint.exists()
     own_daemon.start()
-    assert terminal.records() == [record]
+    [record] = terminal.records()
+    assert (record["end"], record["killed_by_restart"]) == ("killed_by_restart", True)
+    assert answer in (record, None)
 
 
 def test_a_daemon_that_is_to_outlive_its_window_does(own_daemon: DaemonProcess) -> None:
@@ -266,7 +283,10 @@ async def test_a_client_of_mcp_gets_its_record_when_the_daemon_stops(
 
             async def run() -> None:
                 arguments = {"name": "build", "cmd": f"echo begun; {gate.hold}"}
-                results.append(await client.call_tool("aegis_term_run", arguments))
+                try:
+                    results.append(await client.call_tool("aegis_term_run", arguments))
+                except MCPError as error:
+                    results.append(error)
 
             nursery.start_soon(run)
             await trio.to_thread.run_sync(gate.wait_reached)
@@ -274,9 +294,11 @@ async def test_a_client_of_mcp_gets_its_record_when_the_daemon_stops(
     assert own_daemon.wait_stopped() == 0
     own_daemon.check_left_nothing()
     [result] = results
-    assert not result.is_error
-    assert result.structured_content["killed_by_restart"] is True
-    assert result.structured_content["stdout"] == "begun\n"
+    if STOP_WAS_SLOW not in own_daemon.log:
+        assert not isinstance(result, MCPError), result
+        assert not result.is_error
+        assert result.structured_content["killed_by_restart"] is True
+        assert result.structured_content["stdout"] == "begun\n"
 
 
 IGNORING = ("sh", "-c", 'trap "" HUP INT QUIT TERM USR1; exec "$@"', "sh")
@@ -319,7 +341,7 @@ def test_a_second_signal_does_not_disturb_the_stop(own_daemon: DaemonProcess, ga
     gate.wait_reached()
     own_daemon.process.send_signal(signal.SIGTERM)
     own_daemon.process.send_signal(signal.SIGINT)
-    assert running.result()["killed_by_restart"] is True
+    answer = running.result_of_stop()
     while own_daemon.is_running:  # whatever moment of its end a signal meets
         own_daemon.process.send_signal(signal.SIGTERM)
         own_daemon.process.send_signal(signal.SIGINT)
@@ -327,6 +349,10 @@ def test_a_second_signal_does_not_disturb_the_stop(own_daemon: DaemonProcess, ga
             own_daemon.process.wait(0.01)
     assert own_daemon.wait_stopped() == 0
     own_daemon.check_left_nothing()
+    if answer is None:
+        assert STOP_WAS_SLOW in own_daemon.log
+    else:
+        assert answer["killed_by_restart"] is True
 
 
 def test_after_a_kill_the_command_in_flight_is_recorded_at_the_next_start(
@@ -364,6 +390,7 @@ def test_after_a_kill_what_was_shown_is_still_there(own_daemon: DaemonProcess) -
     wakes = terminal.subscribe("alice")
     records = [terminal.run(f"echo {number}") for number in range(10)]
     message = wakes.next()
+    terminal.wait_prompt()  # so the next one is typed at once
     timed_out = terminal.run("echo so far; sleep 1000", timeout=0.2)
     terminal.has_printed("so far")
     own_daemon.kill()
