@@ -66,15 +66,15 @@ class Film:
         self.window = window
         self.frames: list[Frame] = []
 
-    def types(self, pane: int, line: str, *, until: str) -> None:
-        """Type a line, press Enter, and wait for a text that it prints."""
+    def types(self, pane: int, line: str, *, until: str, is_last: bool = False) -> None:
+        """Type a line, press Enter, and wait for a text that it prints, as ``waits`` does."""
         self.waits(pane, "$", is_last=True)
         for at in range(0, len(line), 2):
             self.window.do("send-keys", "-t", f"{pane}", "-l", "--", line[at : at + 2])
             self.waits(pane, line[: at + 2])
             self.shows(KEY_S * 2)
         self.window.do("send-keys", "-t", f"{pane}", "Enter")
-        self.waits(pane, until)
+        self.waits(pane, until, is_last=is_last)
         self.shows(READ_S)
 
     def waits(self, pane: int, text: str, *, is_last: bool = False) -> None:
@@ -228,13 +228,14 @@ def plain(text: str) -> str:
 @pytest.mark.skipif(which("tmux") is None, reason="tmux is not installed")
 def test_the_moving_picture_shows_what_a_run_shows(film: Film) -> None:
     film.types(LEFT, "aegis-actors term spawn build", until="idle")
-    film.types(LEFT, "aegis-actors term attach build", until="$")
+    film.types(LEFT, "aegis-actors term attach build", until="$", is_last=True)
     film.types(RIGHT, "aegis-actors --as pm term run build ./test", until="↳ exit 0")
     film.types(RIGHT, "aegis-actors --as pm term subscribe build", until="subscribers: pm")
     film.types(RIGHT, "aegis-actors --as pm inbox wait", until="inbox wait")
     film.types(LEFT, "./test discount", until="FAILED")
     film.waits(RIGHT, "exit 1")
-    film.waits(RIGHT, "$", is_last=True)
+    for pane in (LEFT, RIGHT):
+        film.waits(pane, "$", is_last=True)
     film.shows(LAST_S)
     titles = ("you, attached to the terminal build", "an agent, by its commands")
     made = svg(film.frames, titles)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import NewTerminal
-from tests.e2e.harness import DaemonProcess, LiveTerminal
+from tests.e2e.harness import DaemonProcess, Gate, LiveTerminal
 
 pytestmark = pytest.mark.real
 
@@ -120,9 +120,10 @@ def test_a_typed_command_is_recorded(other: LiveTerminal, handle: str) -> None:
 
 
 @on(*WITH_PROMPTS)
-def test_trap_05_after_a_timeout_each_record_has_its_own(other: LiveTerminal) -> None:
-    first = other.run("sleep 1.5; echo late", timeout=0.5)
+def test_trap_05_after_a_timeout_each_record_has_its_own(other: LiveTerminal, gate: Gate) -> None:
+    first = other.run(f"sh -c '{gate.hold}; echo late'", timeout=5)
     assert (first["timed_out"], first["end"]) == (True, None)
+    gate.open()
     assert other.run("echo next")["stdout"] == "next\n"
     late, following = other.records()
     assert (late["exit"], late["stdout"], late["timed_out"]) == (0, "late\n", True)

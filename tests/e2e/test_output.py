@@ -210,6 +210,8 @@ async def test_an_mcp_client_follows_a_command(
 ) -> None:
     running = terminal.start(f"echo begun; {gate.hold}; echo done")
     await trio.to_thread.run_sync(gate.wait_reached)
+    # Without a cursor the output is that of the last command of which the daemon has read.
+    await trio.to_thread.run_sync(terminal.has_printed, "begun")
     text, cursor = "", None
     async with connect_mcp(daemon, mode, "alice") as client:
         while "done\n" not in text:
@@ -232,6 +234,7 @@ def test_a_shell_that_crashes_costs_no_reader_its_output(own_daemon: DaemonProce
     gate = Gate(own_daemon.root)
     running = terminal.start(f"echo begun; {gate.hold}")
     gate.wait_reached()
+    terminal.has_printed("begun")
     cursor = output(terminal, wait_s=GUARD_S)["next_cursor"]
     reader = poll(terminal, cursor=cursor).has_arrived()
     waiting = own_daemon.send("term_wait", name="build", timeout=GUARD_S).has_arrived()
@@ -250,6 +253,7 @@ def test_in_a_window_what_was_printed_ends_with_a_line(
     daemon: DaemonProcess, terminal: LiveTerminal
 ) -> None:
     terminal.run("echo shown")
+    at_rest(terminal)
     with window(daemon, "term", "output", terminal.name) as opened:
         assert opened.wait_exit() == 0
     assert opened.seen.endswith(b"shown\r\n$ \r\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -86,12 +86,14 @@ async def test_a_queued_run_tells_who_has_the_terminal(
     terminal: LiveTerminal,
     connect_mcp: Connect,
     mode: str,
-    gate: Gate,
+    new_gate: Callable[[], Gate],
 ) -> None:
+    gate, told = new_gate(), new_gate()
     running = terminal.start(f"echo theirs; {gate.hold}", from_handle="bob")
     await trio.to_thread.run_sync(gate.wait_reached)
     async with connect_mcp(daemon, mode, "alice") as client:
-        arguments = {"name": terminal.name, "cmd": "echo mine; sleep 0.5", "timeout": GUARD_S}
+        cmd = f"echo mine; {told.hold}"
+        arguments = {"name": terminal.name, "cmd": cmd, "timeout": GUARD_S}
         async with calling(client, "aegis_term_run", **arguments) as call:
             with trio.fail_after(GUARD_S):
                 while not call.lines:
@@ -101,6 +103,7 @@ async def test_a_queued_run_tells_who_has_the_terminal(
             assert "theirs" not in call.lines
             gate.open()
             await call.until("mine")
+            told.open()
     assert call.result.structured_content["stdout"] == "mine\n"
     running.result()
 
@@ -122,13 +125,23 @@ async def test_a_wait_tells_what_the_command_prints(
 
 @both_eras
 async def test_a_flood_is_told_ten_times_a_second_at_most(
-    daemon: DaemonProcess, terminal: LiveTerminal, connect_mcp: Connect, mode: str
+    daemon: DaemonProcess,
+    terminal: LiveTerminal,
+    connect_mcp: Connect,
+    mode: str,
+    new_gate: Callable[[], Gate],
 ) -> None:
+    first, last = new_gate(), new_gate()
     async with connect_mcp(daemon, mode, "alice") as client:
-        cmd = "for i in {1..40}; do echo $i; sleep 0.03; done"
+        flood = "for i in {2..40}; do echo $i; sleep 0.03; done"
+        cmd = f"echo 1; {first.hold}; {flood}; {last.hold}"
         arguments = {"name": terminal.name, "cmd": cmd, "timeout": GUARD_S}
         async with calling(client, "aegis_term_run", **arguments) as call:
-            pass
+            # However late the daemon reads them, these two lines are the newest for a while.
+            await call.until("1")
+            first.open()
+            await call.until("40")
+            last.open()
     record = call.result.structured_content
     assert 2 <= len(call.lines) <= record["duration_s"] / 0.1 + 2
     assert [int(line or 0) for line in call.lines] == sorted(

@@ -287,8 +287,13 @@ def test_a_worker_that_dies_is_replaced_if_another_attempt_is_allowed(queued: Qu
 
 def test_a_program_that_cannot_be_started_is_no_attempt(queued: Queued) -> None:
     task = queued.add(queue="broken")
-    until(lambda: queued.task(task)["error"] is not None, "it could not be started")
-    shown = queued.task(task)
+    shown: Json = {}
+
+    def could_not_be_started() -> bool:
+        shown.update(queued.task(task))
+        return shown["error"] is not None
+
+    until(could_not_be_started, "it could not be started")
     assert (shown["status"], shown["attempt"]) == ("waiting", 0)
     assert "no agent could be started for it" in shown["error"]
     queued.call("cancel", task_id=task)

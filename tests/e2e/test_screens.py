@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.conftest import Connect, NewTerminal
 from tests.e2e.harness import DaemonProcess, LiveTerminal
 from tests.e2e.screens import is_main, left, look, needs, text_of, typed, wait_screen
+from tests.resources.waiting import until
 
 pytestmark = [
     pytest.mark.real,
@@ -137,8 +138,9 @@ def test_a_program_that_draws_once_and_changes_cells_is_seen_whole(terminal: Liv
         r"read -rsn1; printf '\e[?1049l'"
         "\r"
     )
-    screen = wait_screen(terminal, "3000")
-    assert (screen["lines"][0], screen["lines"][4]) == ("heading", "  3000")
+    # The line that is typed has the number too.
+    screen = wait_screen(terminal, lambda shown: shown["lines"][4] == "  3000")
+    assert screen["lines"][0] == "heading"
     assert (screen["alternate"], screen["partial"]) == (True, False)
     terminal.keys("x")
     wait_screen(terminal, is_main)
@@ -202,6 +204,7 @@ def test_a_screen_after_a_flood_is_the_newest_and_said_to_be_partial(
 
 def test_a_fresh_shell_has_a_fresh_screen(terminal: LiveTerminal) -> None:
     terminal.keys(r"printf '\e[?1049hold'; kill -9 $$" "\r")
+    until(lambda: terminal.described()["restarts"] == 1, "the shell is a fresh one")
     screen = wait_screen(terminal, is_main)
     assert [line for line in screen["lines"] if line] == ["$"]
 

@@ -29,6 +29,8 @@ def wait_fresh(terminal: LiveTerminal, restarts: int) -> dict[str, Any]:
 
 
 def kill_shell(terminal: LiveTerminal) -> None:
+    """Kill it at its prompt, which tells of its directory."""
+    terminal.wait_prompt()
     pid = terminal.described()["pid"]
     os.kill(pid, signal.SIGKILL)
     wait_ended([pid])
@@ -73,6 +75,7 @@ def test_a_fresh_shell_whose_directory_is_gone_says_where_it_started(
     place = tmp_path / "place"
     place.mkdir()
     terminal.run(f"cd '{place}'")
+    terminal.wait_prompt()  # which tells of its directory
     place.rmdir()
     kill_shell(terminal)
     assert wait_fresh(terminal, 1)["cwd"] == str(terminal.daemon.root)
@@ -95,7 +98,7 @@ def test_a_shell_that_a_person_ends_by_ctrl_d_is_recorded(terminal: LiveTerminal
 def test_a_shell_that_times_out_tells_why_once_and_is_not_started_again_and_again(
     new_terminal: NewTerminal,
 ) -> None:
-    terminal = new_terminal("readonly TMOUT=1\n")
+    terminal = new_terminal("readonly TMOUT=4\n")  # a busy machine needs a while for each step
     terminal.run("X=1")
     terminal.keys("echo half")  # the line is lost with the shell
     wait_fresh(terminal, 1)

@@ -43,7 +43,8 @@ def test_a_daemon_that_was_held_up_logs_by_whom_how_long_and_with_debugging_wher
         code = held_up.stop()
     assert code == 0
     held_up.check_left_nothing()
-    [step] = held_up.slow_steps()
+    # A busy machine may hold up other steps of the actor, for less long.
+    step = max(held_up.slow_steps(), key=lambda each: each["ms"])
     assert (step["level"], step["task"]) == ("warning", "root/daemon")
     assert step["ms"] >= 1000 * BLOCKED_S
     assert ("stack" in step) is bool(options)

@@ -31,10 +31,10 @@ async def test_what_is_typed_is_echoed_and_recorded_under_the_writers_name(
     async with stream_client(daemon) as client:
         stream = await client.open("terminal_output", name=terminal.name, from_handle="alice")
         await stream.type(b"echo h")
-        await stream.type(b"i\r")
-        assert b"hi\r\n" in await stream.bytes_until(b"hi\r\n")
+        await stream.type(b"''i\r")
+        await stream.bytes_until(b"hi\r\n")  # not in the echo of the line: the command has begun
         outcome = await client.call("term_wait", name=terminal.name, seq=0)
-    assert (outcome["record"]["cmd"], outcome["record"]["writer"]) == ("echo hi", "agent:alice")
+    assert (outcome["record"]["cmd"], outcome["record"]["writer"]) == ("echo h''i", "agent:alice")
 
 
 @pytest.mark.parametrize("over", ["tcp", "unix"])
@@ -162,9 +162,11 @@ async def test_a_shell_actor_that_crashes_while_it_is_watched_does_not_end_the_s
 async def test_a_terminal_that_fails_ends_its_streams_and_is_an_event(
     own_daemon: DaemonProcess,
 ) -> None:
-    first = 60  # the keys make one life of the front crash, and what comes first the next three
+    # The keys make one life of the front crash, and what comes first the next ones. On a busy
+    # machine it may take more than four of them: the terminal fails after four in five seconds.
+    first, most = 60, 40
     own_daemon.start(
-        faults=",".join(f"actor.receive.before[Terminal]@{first + n}=crash" for n in range(4))
+        faults=",".join(f"actor.receive.before[Terminal]@{first + n}=crash" for n in range(most))
     )
     terminal = await trio.to_thread.run_sync(own_daemon.terminal, "build")
     await trio.to_thread.run_sync(terminal.run, "echo kept")
@@ -546,10 +548,13 @@ async def test_titles_bells_and_who_types_are_items(
     async with stream_client(daemon) as client, stream_client(daemon) as alice:
         stream = await client.open("terminal_output", name=name)
         typed = await alice.open("terminal_output", name=name, from_handle="alice")
-        await typed.type(b"printf '\\033]2;a title\\007\\007'; read -r line\r")
+        await typed.type(b"printf '\\033]2;a title\\007\\007'; read -r line")
+        # Before its Enter: with it the line might be read before anybody is told who types it.
+        item = await stream.item_where(lambda item: item.get("typing") is not None)
+        typists: list[str | None] = [item["typing"]["writer"]]
+        await typed.type(b"\r")
         # Their order depends on the program and the shell.
         expected = {"title": "a title", "bells": 1, "needs_input": "input"}
-        typists: list[str | None] = []
         while expected or typists[-1:] != [None]:
             item = await stream.item()
             if "typing" in item:
@@ -578,6 +583,7 @@ async def test_connections_that_are_cut_leave_nothing(
     assert terminal.run("echo still here")["stdout"] == "still here\n"
 
 
+@pytest.mark.alone
 @pytest.mark.long
 async def test_fifty_watchers_three_of_them_dead_hold_up_neither_a_run_nor_the_stop(
     own_daemon: DaemonProcess,

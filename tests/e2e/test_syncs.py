@@ -65,6 +65,7 @@ def use(daemon: DaemonProcess, who: str) -> None:
     build = daemon.terminal("build")
     woken = build.subscribe(who)
     assert build.run("echo one")["stdout"] == "one\n"
+    build.wait_prompt()  # so it is typed at once
     late = build.run("read -r x; echo got $x", timeout=0.2)
     assert late["end"] is None
     build.keys("y\r")
