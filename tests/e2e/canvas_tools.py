@@ -16,12 +16,13 @@ PLAN = "# Plan\n\nIntro.\n\n## Goals\n\n- ship\n\n## Log\n\nbegun\n"
 
 
 class Canvases:
-    """The canvas ``plan`` of a daemon, and its file."""
+    """A canvas of a daemon, at first ``plan``, and its file."""
 
     def __init__(
         self, daemon: DaemonProcess, text: str | None = PLAN, file: str = "plan.md"
     ) -> None:
         self.daemon = daemon
+        self.name = "plan"
         self.file = daemon.root / "plan.md"
         if text is not None:
             self.file.write_text(text)
@@ -29,11 +30,17 @@ class Canvases:
         if file:
             self.call("open", file=file)
 
+    def open_another(self, name: str) -> None:
+        """Be another canvas from now on, with a file of its own."""
+        self.name, self.file = name, self.daemon.root / f"{name}.md"
+        self.file.write_text(PLAN)
+        self.call("open", file=self.file.name)
+
     def call(self, command: str, **arguments: object) -> Json:
-        return self.daemon.call(f"canvas_{command}", **{"name": "plan", **arguments})
+        return self.daemon.call(f"canvas_{command}", **{"name": self.name, **arguments})
 
     def refusal(self, command: str, **arguments: object) -> str:
-        given = {"name": "plan", **arguments}
+        given = {"name": self.name, **arguments}
         return str(self.daemon.refusal(f"canvas_{command}", **given))
 
     def write(self, section: str, content: str, **arguments: object) -> Json:
