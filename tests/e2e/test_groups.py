@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +141,24 @@ def test_a_reply_is_the_whole_last_message_of_the_turn(grouped: Grouped) -> None
     assert said(text).split() == [str(each) for each in range(1, 1001)] * 3
 
 
-def test_votes_are_counted_and_the_first_finisher_wins_ties(grouped: Grouped) -> None:
+def until_there(gate: Path) -> str:
+    """The shell command that waits for a file."""
+    return f"until [ -e {gate} ]; do sleep 0.05; done"
+
+
+def test_votes_are_counted_and_the_first_finisher_wins_ties(
+    grouped: Grouped, tmp_path: Path
+) -> None:
+    def have_replied(number: int) -> bool:
+        return len(grouped.wait(timeout=0)["order"]) == number
+
     grouped.group()
     grouped.broadcast("RUN [ $WHO = bob ] && echo yes || { sleep 0.5; echo No; }")
     assert said(grouped.wait(reducer="majority_vote")["reduced"]) == "No"
-    grouped.broadcast("RUN case $WHO in bob) ;; cid) sleep 1;; ann) sleep 2;; esac; echo $WHO")
+    grouped.broadcast(f"RUN {until_there(tmp_path / '$WHO')}; echo $WHO")
+    for number, who in enumerate(("bob", "cid", "ann"), 1):
+        (tmp_path / who).touch()
+        until(partial(have_replied, number), f"{who} replies")
     found = grouped.wait(reducer="majority_vote")
     assert said(found["reduced"]) == "bob"
     assert said(grouped.wait(reducer="last_wins")["reduced"]) == "ann"
@@ -166,11 +180,6 @@ def test_the_first_reply_is_taken_and_the_losers_are_interrupted(grouped: Groupe
         assert told["text"].startswith(f"> from group:g/cancel:{id_} · ")
     grouped.has_outcomes(handles["cid"], "completed")
     assert said(grouped.first()["reduced"]) == "cid"
-
-
-def until_there(gate: Path) -> str:
-    """The shell command that waits for a file."""
-    return f"until [ -e {gate} ]; do sleep 0.05; done"
 
 
 def test_an_order_that_a_loser_has_not_begun_is_never_sent_to_its_agent(
@@ -233,14 +242,15 @@ def test_members_without_a_reply_are_named_with_the_reason(grouped: Grouped) -> 
         ),
         "a session whose agent is killed is interrupted",
     )
-    members = grouped.wait(timeout=0.2)["metadata"]["members"]
-    assert (members[handles["bob"]]["status"], members[handles["bob"]]["state"]) == (
-        "pending",
-        "working",
-    )
-    blocked = members[handles["cid"]]
-    assert (blocked["status"], blocked["state"]) == ("pending", "blocked")
-    assert blocked["reason"].startswith("permission: ")
+
+    def awaited(who: str) -> dict[str, str]:
+        member: dict[str, str] = grouped.wait(timeout=0.2)["metadata"]["members"][handles[who]]
+        assert member["status"] == "pending"
+        return member
+
+    until(lambda: awaited("bob")["state"] == "working", "one still works")
+    until(lambda: awaited("cid")["state"] == "blocked", "another one waits for the answer")
+    assert awaited("cid")["reason"].startswith("permission: ")
     grouped.call("interrupt", handle=handles["bob"])
     named = {"id": request["id"], "digest": request["digest"]}
     grouped.call("request_answer", **named, answer="allow")
@@ -327,17 +337,24 @@ def test_a_kill_of_the_daemon_keeps_replies_and_repeats_no_turn(grouped: Grouped
     assert [first in bodies[0], second in bodies[1]] == [True, True]
 
 
-def test_a_crash_of_the_desk_loses_no_reply(grouped: Grouped) -> None:
+def test_a_crash_of_the_desk_loses_no_reply(grouped: Grouped, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     grouped.daemon.stop()
     grouped.start(",".join(f"actor.receive.before[GroupDesk]@{each}=crash" for each in (4, 9)))
     grouped.group()
-    id_ = grouped.broadcast("RUN sleep 1; echo $WHO")
+    id_ = grouped.broadcast(f"RUN {until_there(gate)}; echo $WHO")
 
     def have_replied() -> bool:
         with suppress(CommandFailed):  # the call that makes it crash is answered with that
             return bool(grouped.wait(timeout=0, broadcast_id=id_)["metadata"]["is_over"])
         return False
 
+    def has_crashed_twice() -> bool:
+        assert not have_replied()
+        return sum('"crashed"' in line for line in grouped.daemon.failures()) == 2
+
+    until(has_crashed_twice, "it crashes twice")
+    gate.touch()
     until(have_replied, "all reply")
     replies = [said(each) for each in grouped.wait()["by_member"].values()]
     assert sorted(replies) == ["ann", "bob", "cid"]
@@ -465,6 +482,8 @@ def test_the_command_line_has_groups(grouped: Grouped) -> None:
     assert done.returncode == 0
     assert {"ann", "bob", "cid"} <= {*done.stdout.split()}
     sent = cli("group", "broadcast", "g", only("bob")).stdout.strip()
+    for who in ("ann", "cid"):
+        grouped.works(grouped.handles()[who])
     busy = cli("group", "broadcast", "g", WHO).stderr
     assert "wait with aegis-actors group wait, or" in busy
     assert "the others with aegis-actors group wait --any" in busy
