@@ -55,8 +55,16 @@ class Placing(Tidy):
 
     def kill_worker(self, name: str) -> None:
         """With -9."""
-        self._killed[name] = self.node(name)["pid"]
+        self._killed[name] = self._wait_pid(name)
         os.kill(self._killed[name], signal.SIGKILL)
+
+    def _wait_pid(self, name: str) -> int:
+        """Wait until the status has the process: not while the worker is too busy to answer."""
+        deadline = time.monotonic() + GUARD_S
+        while (pid := self.node(name).get("pid")) is None:
+            assert time.monotonic() < deadline, f"{name} does not answer: {self.call('status')}"
+            time.sleep(LOOK_S)
+        return int(pid)
 
     def wait_worker(self, name: str) -> None:
         """Wait until there is another process in the place of the one that was killed."""

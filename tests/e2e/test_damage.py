@@ -10,6 +10,7 @@ import pytest
 
 from aegis.doctor.finding import Level
 from tests.e2e.harness import DaemonProcess, LiveTerminal
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -34,6 +35,12 @@ def ids(daemon: DaemonProcess, handle: str) -> list[str]:
     return [each["id"] for each in reply["messages"]]
 
 
+def woken(daemon: DaemonProcess, handle: str, number: int) -> list[str]:
+    """The ids of its messages once there are so many: a command ends before its wake comes."""
+    until(lambda: len(ids(daemon, handle)) >= number, f"{handle} has {number} messages")
+    return ids(daemon, handle)
+
+
 def seqs(found: list[str]) -> list[int]:
     return [int(each.split("/")[2]) for each in found]
 
@@ -51,7 +58,7 @@ def test_a_terminal_whose_settings_are_lost_sends_no_wake_a_second_time_under_an
     as_subscribed = subscribers.read_bytes()
     for _ in range(3):
         terminal.run("true", from_handle="builder")
-    before = ids(own_daemon, "pm")
+    before = woken(own_daemon, "pm", 3)
     assert seqs(before) == [0, 1, 2]
     if way == "spawned":
         terminal.close()
@@ -66,8 +73,7 @@ def test_a_terminal_whose_settings_are_lost_sends_no_wake_a_second_time_under_an
     if way == "spawned":
         terminal = spawn(own_daemon)
     terminal.run("true", from_handle="builder")
-    while len(found := ids(own_daemon, "pm")) < 4:
-        pass
+    found = woken(own_daemon, "pm", 4)
     assert found[:3] == before
     assert seqs(found) == [0, 1, 2, 3]
     assert len({each.split("/")[1] for each in found}) == 1
@@ -149,7 +155,7 @@ def test_a_damaged_line_of_an_inbox_is_reported_and_the_other_messages_are_shown
     terminal.subscribe("pm")
     for _ in range(3):
         terminal.run("true", from_handle="builder")
-    assert seqs(ids(own_daemon, "pm")) == [0, 1, 2]
+    assert seqs(woken(own_daemon, "pm", 3)) == [0, 1, 2]
     own_daemon.kill()
     path = own_daemon.state.inboxes / "pm.jsonl"
     damaged = path.read_bytes().replace(b"/1/pm", b"/9/pm")

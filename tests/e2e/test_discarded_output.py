@@ -58,6 +58,7 @@ def test_a_command_whose_end_a_ctrl_c_discards_ends_as_lost_and_the_next_one_has
     daemon = stat_of(pid)[1]
     os.kill(daemon, signal.SIGSTOP)
     try:
+        until(lambda: stat_of(daemon)[0] == "T", "the daemon is stopped")
         (tmp_path / "open").write_text("opened\n" * 1000)
         until(lambda: waits_for_keys(pid), "the shell is at its prompt")
         tty = os.open(f"/proc/{pid}/fd/0", os.O_RDWR | os.O_NOCTTY)

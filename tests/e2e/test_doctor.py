@@ -10,7 +10,7 @@ import pytest
 
 from aegis import __version__
 from aegis.state.registration import claim_state
-from tests.e2e.harness import DaemonProcess, processes_with
+from tests.e2e.harness import DaemonProcess, Gate, processes_with
 from tests.e2e.streams import Refused, stream_client
 from tests.resources.waiting import until
 
@@ -96,11 +96,14 @@ async def test_a_session_may_not_examine(own_daemon: DaemonProcess) -> None:
 
 
 @pytest.mark.long
-def test_callers_at_the_same_time_share_one_examination(own_daemon: DaemonProcess) -> None:
+def test_callers_at_the_same_time_share_one_examination(
+    own_daemon: DaemonProcess, gate: Gate
+) -> None:
     count = own_daemon.root / "count"
-    (own_daemon.home / ".bashrc").write_text(f"echo >> {count}; sleep 1\n")
+    (own_daemon.home / ".bashrc").write_text(f"echo >> {count}; {gate.hold}\n")
     own_daemon.start()
-    both = [own_daemon.send("doctor") for _ in range(2)]
+    both = [own_daemon.send("doctor").has_arrived() for _ in range(2)]
+    gate.open()
     first, second = (each.result() for each in both)
     assert first == second
     assert count.read_text() == "\n"

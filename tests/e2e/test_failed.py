@@ -51,8 +51,8 @@ def test_a_terminal_that_spent_its_restarts_is_failed_and_its_command_recorded(
         own_daemon.send("term_keys", name="build", keys=" ").outcome()
     wait_failed(terminal)
     assert pending.outcome()[0] in ("reply", "error")
+    before, killed = terminal.records()  # which are there once its processes are gone
     assert own_daemon.shell_processes("build/") == []
-    before, killed = terminal.records()
     assert before == kept
     assert (killed["end"], killed["killed_by_restart"]) == ("killed_by_restart", True)
     assert "begun\n" in killed["stdout"]

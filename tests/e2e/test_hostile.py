@@ -7,11 +7,13 @@ import os
 import shutil
 import signal
 import socket
+from collections.abc import Callable
 
 import pytest
 
 from tests.e2e.conftest import NewTerminal
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal, Pending
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -45,19 +47,22 @@ def test_a_run_that_waits_for_a_probe_of_a_stopped_shell_is_not_typed_later(
 
 @pytest.mark.long
 def test_a_run_behind_a_lot_of_type_ahead_ends_with_its_timeout(
-    terminal: LiveTerminal, gate: Gate
+    terminal: LiveTerminal, new_gate: Callable[[], Gate]
 ) -> None:
+    gate, second = new_gate(), new_gate()
     run = terminal.start(gate.hold)
     gate.wait_reached()
-    terminal.keys("sleep 0.2\n" * 20, from_handle="alice")
+    some = "sleep 0.01\n" * 10
+    terminal.keys(f"{some}{second.hold}\n{some}", from_handle="alice")
     gate.open()
     run.result()
     error = terminal.refusal("echo late", timeout=0.5)
+    second.open()
     assert (error.code, "was not typed" in str(error)) == ("busy", True)
     assert terminal.run("echo next")["stdout"] == "next\n"
     cmds = [record["cmd"] for record in terminal.records()]
     assert "echo late" not in cmds
-    assert cmds.count("sleep 0.2") == 20
+    assert cmds.count("sleep 0.01") == 20
 
 
 @pytest.mark.parametrize("how", ["stopped", "deaf"])
@@ -79,10 +84,7 @@ def test_clients_that_hang_up_during_their_first_call_leave_no_actor(
     for _ in range(100):
         Pending(daemon.endpoint.socket, "term_list", {}).hang_up()
     with daemon.connect() as client:
-        # Connections end in the order of the loop: some calls later all of them are over.
-        for _ in range(50):
-            count = client.call("status", {})["connections"]
-    assert count == 1
+        until(lambda: client.call("status", {})["connections"] == 1, "all others are over")
 
 
 def test_many_requests_of_one_client_are_each_answered_once(daemon: DaemonProcess) -> None:

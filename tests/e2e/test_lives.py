@@ -8,6 +8,7 @@ crashed, the ledger can be held against what really happened.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import attrs
@@ -18,7 +19,7 @@ from actors import AskError
 from actors.faults import RUNTIME, Crash, Plan, armed
 from aegis.errors import AegisError
 from aegis.protocol import terminals as api
-from tests.e2e.harness import GUARD_S
+from tests.e2e.harness import GUARD_S, Gate
 from tests.e2e.inside import DaemonInside, daemon_inside
 
 pytestmark = pytest.mark.real
@@ -32,6 +33,7 @@ class Script:
 
     daemon: DaemonInside
     witness: Path
+    gate: Gate
     told: list[api.CommandRecord] = attrs.field(factory=list)
 
     def words(self, token: str) -> str:
@@ -60,8 +62,9 @@ class Script:
         await self.call(self.words("c"))
         await self.call("# nothing runs")
         await self.call("echo 'open")
-        await self.call(f"{self.words('d')}; sleep 0.2", timeout=0.05)
+        await self.call(f"{self.words('d')}; {self.gate.hold}", timeout=0.05)
         await self.type(f"sleep 0.1; {self.words('e')}")
+        self.gate.open()
         await self.call(self.words("f"))
         await self.call(f"{self.words('g')}; exit 3")
         await self.call(self.words("h"))
@@ -84,11 +87,12 @@ async def play(directory: Path, plan: Plan) -> tuple[Script, list[api.CommandRec
     with trio.fail_after(4 * GUARD_S):
         async with daemon_inside(directory) as daemon:
             await daemon.spawn(NAME)
-            script = Script(daemon, directory / "witness")
-            with armed(plan, RUNTIME):
-                await script.play()
-                await script.settle()
-            records = await daemon.records(NAME)
+            with closing(Gate(directory)) as gate:
+                script = Script(daemon, directory / "witness", gate)
+                with armed(plan, RUNTIME):
+                    await script.play()
+                    await script.settle()
+                records = await daemon.records(NAME)
     return script, records
 
 
