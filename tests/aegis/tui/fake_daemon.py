@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -24,6 +25,9 @@ from aegis.protocol.workflows import WorkflowList
 from aegis.protocol.workspaces import WorkspaceList
 from aegis.tui.link import DaemonLink
 from tests.aegis.tui.examples import agent, command, record, terminal
+
+GUARD_S = 60.0
+"""A guard against hanging, far above what anything here takes."""
 
 
 class Feed:
@@ -310,8 +314,7 @@ def link_to(daemon: FakeDaemon) -> type[DaemonLink]:
 
 async def until(holds: Any, what: str = "it holds") -> None:
     """Wait until ``holds``, in the event loop of the interface."""
-    for _ in range(1000):
-        if holds():
-            return
+    deadline = time.monotonic() + GUARD_S
+    while not holds():
+        assert time.monotonic() < deadline, f"never: {what}"
         await asyncio.sleep(0.01)
-    raise AssertionError(f"never: {what}")

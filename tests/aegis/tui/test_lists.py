@@ -39,9 +39,11 @@ def test_a_queue_is_paused_and_its_selected_task_cancelled_at_the_second_press()
         await stage.press("p")
         await stage.press("down", "x")
         assert stage.app.remark == "press it again to cancel task 01A"
-        assert daemon.called == [("pause", "review")]
-        await stage.press("x", "down", "r")
-        assert daemon.called[1:] == [("cancel", "01A"), ("retry", "01B")]
+        await until(lambda: daemon.called == [("pause", "review")], "it is paused")
+        await stage.press("x")
+        await until(lambda: daemon.called[1:] == [("cancel", "01A")], "it is cancelled")
+        await stage.press("down", "r")
+        await until(lambda: daemon.called[2:] == [("retry", "01B")], "it is retried")
         await until(
             lambda: stage.app.remark == "failed with it, and not retried: 01C", "it says so"
         )
@@ -73,8 +75,10 @@ def test_workflows_show_what_they_do_and_are_cancelled_and_continued() -> None:
         await stage.shows('🟢 running    release {"tag": "1"}', "… agent.ask", "at tagged")
         await stage.shows("1 workflow · 1 running")
         assert stage.text().index("running    release") < stage.text().index("failed     release")
-        await stage.press("up", "x", "x", "down", "r")
-        assert daemon.called == [("cancel", "01B"), ("resume", "01A")]
+        await stage.press("up", "x", "x")
+        await until(lambda: daemon.called == [("cancel", "01B")], "it is cancelled")
+        await stage.press("down", "r")
+        await until(lambda: daemon.called[1:] == [("resume", "01A")], "it is continued")
         done = workflow("01B", status="completed", result='"1.2 is out"', ended=NOON)
         daemon.workflows.put(WorkflowItem(workflow=done))
         await stage.shows("✅ completed", "1.2 is out", "0 running")
@@ -104,7 +108,7 @@ def test_groups_show_their_members_and_replies_and_a_member_is_opened() -> None:
         await stage.shows_tab("agent:id-ann")
         await stage.press("f7")
         await stage.press("x", "x")
-        assert daemon.called == [("dissolve", "panel")]
+        await until(lambda: daemon.called == [("dissolve", "panel")], "it is dissolved")
         daemon.groups.put(GroupItem(group=group(state="dissolved")))
         await stage.shows("no group")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -99,8 +100,8 @@ def unreached() -> FakeDaemon:
     return daemon
 
 
-def press_early(daemon: FakeDaemon, *keys: str) -> StillApp:
-    """Press keys before there is a connection, and wait until they have acted."""
+def press_early(daemon: FakeDaemon, acted: Callable[[], bool], *keys: str) -> StillApp:
+    """Press keys before there is a connection, and wait until they have ``acted`` on the daemon."""
     app = StillApp("/nowhere", None, link_type=link_to(daemon))
 
     async def run() -> None:
@@ -109,12 +110,13 @@ def press_early(daemon: FakeDaemon, *keys: str) -> StillApp:
                 await pilot.press(*keys)
                 assert (daemon.called, app.tabs.active) == ([], "view:welcome")
                 daemon.is_reached.set()
-                await until(lambda: not app.holds_keys, "the keys have acted")
+                await until(lambda: not app.holds_keys, "no key waits")
+                await until(acted, "the keys have acted")
                 await pilot.pause()
             finally:
                 await app.link.stop()
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(run())
     return app
 
 
@@ -126,20 +128,20 @@ def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_keys_pressed_before_the_connection_act_once_it_is_there() -> None:
     daemon = unreached()
-    app = press_early(daemon, "alt+1", "escape")
+    app = press_early(daemon, lambda: bool(daemon.called), "alt+1", "escape")
     assert app.tabs.active == "agent:id-ann"
     assert daemon.called == [("interrupt", "ann")]
 
 
 def test_a_command_typed_ahead_runs_on_the_terminal_that_was_chosen_before_it() -> None:
     daemon = unreached()
-    press_early(daemon, "alt+2", *"make", "enter")
+    press_early(daemon, lambda: bool(daemon.called), "alt+2", *"make", "enter")
     assert daemon.called == [("run", ("build", "make"))]
 
 
 def test_a_name_typed_ahead_is_that_of_the_dialog() -> None:
     daemon = unreached()
-    press_early(daemon, "ctrl+e", *"logs", "enter")
+    press_early(daemon, lambda: bool(daemon.called), "ctrl+e", *"logs", "enter")
     assert daemon.called == [("spawn", "logs")]
 
 
@@ -161,7 +163,11 @@ def test_a_command_typed_while_its_terminal_starts_runs_there() -> None:
 
 def test_keys_typed_ahead_into_raw_mode_go_to_the_program() -> None:
     daemon = unreached()
-    app = press_early(daemon, "alt+2", "ctrl+k", "v", "i")
+
+    def is_typed() -> bool:
+        return "build" in daemon.output and daemon.output["build"].typed == b"vi"
+
+    app = press_early(daemon, is_typed, "alt+2", "ctrl+k", "v", "i")
     assert RawMode.is_on
     assert app.tabs.active == "term:build"
     assert daemon.output["build"].typed == b"vi"
