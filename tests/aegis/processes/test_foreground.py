@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +17,7 @@ import trio
 
 from aegis.processes import foreground
 from aegis.processes.foreground import program_image, read_foreground
-from aegis.processes.input_wait import Foreground, needs_input
+from aegis.processes.input_wait import Foreground, needs_input, reads_descriptor
 from aegis.processes.os_processes import OsProcessHost
 from aegis.processes.process_scan import GroupScan
 from aegis.processes.pty import PtyProcess, open_pty_process
@@ -139,7 +140,7 @@ async def test_who_does_not_read_the_terminal_waits_for_nothing(
     assert busy.reader is None
 
 
-POLLS = "import select, sys; open('ready', 'w').write('x')\n"
+POLLS = "import select, sys, threading, time; open('ready', 'w').write('x')\n"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ POLLS = "import select, sys; open('ready', 'w').write('x')\n"
         "select.select([0, 1], [], [])",
         "p = select.poll(); p.register(0, select.POLLIN); p.poll()",
         "p = select.epoll(); p.register(0, select.POLLIN); p.poll()",
-        "import threading, time; threading.Thread(target=time.sleep, args=[600]).start(); "
+        "threading.Thread(target=time.sleep, args=[600]).start(); "
         "p = select.epoll(); p.register(0, select.POLLIN); p.poll()",
     ],
 )
@@ -192,6 +193,9 @@ async def test_a_read_of_a_pipe_is_not_taken_for_one_of_the_terminal_that_is_res
     stdin, file_of = Path(f"/proc/{process.pid}/fd/0"), foreground._file
     await until(lambda: stdin.readlink() == pipe)
     groups = GroupScan(OsProcessHost())
+    syscall = Path(f"/proc/{process.pid}/syscall")
+    # It has the pipe a moment before it reads.
+    await until(lambda: reads_descriptor(syscall.read_text(), platform.machine()) == 0)
     await look_until(process, lambda front: front.is_busy, "the shell does not read the pipe")
     looked: list[int] = []
 
@@ -271,6 +275,8 @@ async def test_the_same_words_after_another_exec_are_another_image(open_pty: Ope
     assert program_image(process.pid) == first
     await process.write(b"exec bash --norc\r")
     await until(lambda: program_image(process.pid) not in (first, None))
+    # Words and address are two files: what was read may be one of before and one of within it.
+    await until(lambda: bool(words_of(process.pid)))
     assert words_of(process.pid) == ("bash", "--norc")
 
 

@@ -240,7 +240,9 @@ async def test_an_error_of_the_kernel_is_a_broken_terminal(
 
 async def test_signals_go_to_the_group_in_front(open_pty: Open) -> None:
     process = await open_pty("bash", "--norc", "-i")
-    await process.write(b"sh -c 'trap \"echo caught; exit 5\" INT; echo rea''dy; read -r x'\r")
+    # A loop, and no `read`: dash would read on after a signal that came right before.
+    loop = b"while :; do sleep 0.01; done"
+    await process.write(b"sh -c 'trap \"echo caught; exit 5\" INT; echo rea''dy; " + loop + b"'\r")
     await read_until(process, "ready\r\n")
     assert process.foreground_pgrp() != process.pid
     assert process.signal_foreground(signal.SIGINT)

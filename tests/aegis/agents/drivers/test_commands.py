@@ -49,9 +49,9 @@ def test_any_other_text_is_sent_as_it_is(text: str) -> None:
 
 def test_a_long_beginning_takes_no_long_time() -> None:
     text = " \u200b" * 500_000
-    began = time.perf_counter()
+    began = time.process_time()
     as_text(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

@@ -16,7 +16,6 @@ import pytest
 import trio
 
 from aegis.agents.drivers.cookie import DriverCookies, cookie_of_driver
-from aegis.agents.messages import DriverEnded
 from aegis.processes.os_processes import OsProcessHost, process_of
 from aegis.processes.process_scan import ProcessScan
 from aegis.processes.reaper import end_processes, find_processes
@@ -122,7 +121,7 @@ async def test_a_killed_daemon_ends_an_agent_in_the_middle_of_a_turn_at_once(
     async with owned(tmp_path, "SAY working", "SAY on it") as it:
         tree = it.tree
         it.process.kill()
-        with trio.fail_after(5):
+        with trio.fail_after(15):  # the agent would have 20 s to end by itself
             await all_ended(tree)
 
 
@@ -245,7 +244,10 @@ async def test_an_agent_that_forks_faster_than_it_is_killed_is_ended(tmp_path: P
     script.write_text(
         'trap \'sh "$0" & sh "$0" &\' TERM HUP\necho here >&2\nwhile :; do sleep 0.01; done\n'
     )
-    async with driven(plan_for(tmp_path, argv=["sh", str(script)], ready_within_s=0.5)) as it:
-        ended = await it.log.first(DriverEnded)
+    async with driven(plan_for(tmp_path, argv=["sh", str(script)], eof_s=0.1)) as it:
+        with trio.fail_after(GUARD_S):
+            while not (tmp_path / "stderr").exists():  # noqa: ASYNC110 -- a thread writes it
+                await trio.sleep(0.01)
+        ended = await it.close()
         assert it.processes == []
     assert ended.stderr.startswith("here")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from aegis.terminals.parse.boundaries import (
     CommandBegin,
@@ -286,11 +288,14 @@ async def test_trap_34_the_submit_key_empties_whatever_line_there_is(
     assert (outcome.exit, outcome.output) == (0, "ours\n")
 
 
-async def test_trap_34_type_ahead_is_found_by_the_probe(start: Start) -> None:
+async def test_trap_34_type_ahead_is_found_by_the_probe(start: Start, tmp_path: Path) -> None:
     shell = await start()
-    await shell.submit("sleep 0.2")
+    may_end = tmp_path / "may end"
+    os.mkfifo(may_end)
+    await shell.submit(f"cat '{may_end}'")
     await shell.expect(CommandBegin)
     await shell.type("echo half ", writer="human:bob")
+    await trio.Path(may_end).write_text("")
     await shell.expect(PromptShown)
     assert shell.boundaries.uncertain == "human:bob"
     assert not shell.boundaries.can_submit()

@@ -13,6 +13,12 @@ from tests.aegis.agents.drivers.terminals.world import GUARD_S, KILLED, terminal
 
 pytestmark = pytest.mark.real
 
+ENDED = ({"exitCode": None, "signal": "SIGTERM"}, KILLED)
+"""By the first signal; by the second one if the machine was too busy for the shell to end by it.
+
+The answer to ``kill`` comes after some time whether it has ended or not.
+"""
+
 
 async def test_a_command_is_run_and_waited_for(tmp_path: Path) -> None:
     async with terminals_in(tmp_path) as it:
@@ -38,10 +44,10 @@ async def test_a_killed_command_keeps_its_terminal(tmp_path: Path) -> None:
         id_ = await it.create("echo begun; sleep 1000")
         await it.printed(id_, "begun")
         assert await it.call("kill", id_) == {}
-        status = {"exitCode": None, "signal": "SIGTERM"}
+        status = await it.wait(id_)
+        assert status in ENDED
         ended = await it.call("output", id_)
         assert ended == {"output": "begun\n", "truncated": False, "exitStatus": status}
-        assert await it.wait(id_) == status
         assert await it.call("kill", id_) == {}
 
 
@@ -78,8 +84,10 @@ async def test_a_timeout_is_built_from_the_parts(tmp_path: Path) -> None:
             await it.wait(id_)
         assert timer.cancelled_caught
         await it.call("kill", id_)
+        status = await it.wait(id_)
+        assert status in ENDED
         ended = await it.call("output", id_)
-        assert (ended["output"], ended["exitStatus"]["signal"]) == ("begun\n", "SIGTERM")
+        assert (ended["output"], ended["exitStatus"]) == ("begun\n", status)
         await it.call("release", id_)
 
 

@@ -45,13 +45,13 @@ class World:
         assert isinstance(id_, str)
         return id_
 
-    async def call(self, name: str, id_: str) -> Mapping[str, Any]:
+    async def call(self, name: str, id_: str, within_s: float = GUARD_S) -> Mapping[str, Any]:
         """Call one of the other methods."""
-        with trio.fail_after(GUARD_S):
+        with trio.fail_after(within_s):
             return await self.terminals.serve(f"terminal/{name}", {"terminalId": id_})()
 
-    async def wait(self, id_: str) -> Mapping[str, Any]:
-        return await self.call("wait_for_exit", id_)
+    async def wait(self, id_: str, within_s: float = GUARD_S) -> Mapping[str, Any]:
+        return await self.call("wait_for_exit", id_, within_s)
 
     async def output(self, id_: str) -> str:
         return str((await self.call("output", id_))["output"])
