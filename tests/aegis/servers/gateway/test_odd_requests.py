@@ -29,7 +29,7 @@ ANSWERS = Path(__file__).with_name("odd_requests.json")
 SHOWN = ("content-type", "mcp-session-id", "connection", "allow", "www-authenticate")
 LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 ENDED = {"content-type": "text/plain; charset=utf-8", "connection": "close"}
-QUIET_S = 5.0
+QUIET_S = 30.0
 DOCUMENTS = re.compile(r"(?:^|(?<=^data: ))\{.*\}", re.MULTILINE)
 """The documents of an answer, as JSON or in events."""
 

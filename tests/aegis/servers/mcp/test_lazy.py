@@ -133,8 +133,18 @@ async def test_an_sdk_that_cannot_be_imported_any_more_costs_its_requests_alone(
 
 
 ENDS_DURING_THE_IMPORT = """\
-import atexit, sys, trio
+import atexit, sys, threading, trio
 from aegis.servers.mcp.lazy import LazyMcp
+
+has_stopped = threading.Event()
+
+class Hold:
+    "Holds the import up, in its middle, until all has stopped."
+    def find_spec(self, name, *_):
+        if name == "mcp.server":
+            assert has_stopped.wait(60)
+
+sys.meta_path.insert(0, Hold())
 
 async def main():
     async with trio.open_nursery() as nursery:
@@ -147,6 +157,7 @@ async def main():
 atexit.register(lambda: print("aegis.servers.mcp.tools" in sys.modules))
 trio.run(main)
 print("stopped", "mcp.server" in sys.modules and hasattr(sys.modules["mcp"], "Client"))
+has_stopped.set()
 """
 
 

@@ -449,7 +449,7 @@ async def test_a_call_that_takes_long_is_answered_on_a_stream_of_events(
     assert head.startswith(b"HTTP/1.1 200")
     assert b"content-type: text/event-stream" in head
     assert (b"mcp-session-id: " in head) is (mode == "legacy")
-    assert daemon.port.waiting == 1
+    await daemon.port.until(lambda: daemon.port.waiting == 1)
     daemon.port.release.set()
     await reader.until(b"event: message\r\ndata: ")
     result = json.loads(await reader.until(b"\r\n"))["result"]
