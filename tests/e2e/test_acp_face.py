@@ -185,7 +185,7 @@ def test_a_thread_that_is_opened_again_is_replayed_and_asks_again(team: Team) ->
         team.has_outcomes("pm", "cancelled")
         assert editor.error("session/close", sessionId="pm")["code"] == -32002
     assert team.info("pm")["state"] == "idle"
-    assert team.call("request_list")["requests"] == []
+    until(lambda: team.call("request_list")["requests"] == [], "the request is withdrawn")
 
 
 def test_an_editor_that_is_killed_leaves_its_turn_and_its_question(team: Team) -> None:
@@ -220,7 +220,7 @@ def test_a_killed_daemon_ends_the_prompt_honestly_and_the_editor_goes_on(team: T
 
 def test_a_cancelled_prompt_that_waits_is_not_sent_after_a_kill_of_the_daemon(team: Team) -> None:
     handle = team.spawn("SAY busy\nHANG", handle="pm")
-    team.is_in(handle, "working")
+    until(lambda: team.texts(handle) == ["busy"], "it works")
     with Editor(team.daemon) as editor:
         editor.open("pm")
         call = editor.prompt("pm", "SAY never")

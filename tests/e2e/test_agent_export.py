@@ -43,10 +43,18 @@ def test_a_document_has_what_was_asked_said_and_done(team: Team) -> None:
     assert re.search(r"\n\*Turn 1 completed · [-0-9T:.]+Z\*\n", text)
 
 
+def rests(team: Team, handle: str) -> bool:
+    """Whether all entries of the only turn are there."""
+    events = [each["event"] for each in team.entries(handle, "event")]
+    states = [each["state"] for each in events if each["type"] == "state_changed"]
+    return states[-1:] == ["idle"] and len(team.entries(handle, "notified")) == 1
+
+
 def test_lines_are_the_entries_that_read_shows(team: Team) -> None:
     team.spawn("SAY one", handle="ann")
-    # The entry after the end of the turn: the person's inbox has its news a moment later.
-    until(lambda: len(team.entries("ann", "notified")) == 1, "the transcript is at rest")
+    # Entries after the end of the turn: the agent reports that it is idle, and the person's inbox
+    # has its news, each a moment later.
+    until(lambda: rests(team, "ann"), "the transcript is at rest")
     read = team.call("session_read", handle="ann", since=0)["result"]
     lines = exported(team, "ann", "--format", "jsonl").splitlines()
     assert [json.loads(each) for each in lines] == read

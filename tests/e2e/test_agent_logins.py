@@ -188,14 +188,36 @@ def test_a_task_is_tried_again_later_when_the_login_of_its_worker_is_refused(
     assert "✗ the login was refused" in own_daemon.cli("agent", "read", request["handle"]).stdout
 
 
+class Patient(DaemonProcess):
+    """A daemon that takes no pause below a second for the end of what an agent repeats.
+
+    The stand-in pauses for a tenth, or for longer on a busy machine.
+    """
+
+    @property
+    def program(self) -> list[str]:
+        longer = "from aegis.agents.drivers import driver; driver.REPLAY_S = 1.0"
+        run = "from aegis.cli.main import main; main()"
+        return [sys.executable, "-P", "-c", f"{longer}; {run}"]
+
+
+@pytest.mark.long
 def test_what_an_agent_repeats_after_it_has_loaded_its_conversation_is_no_news(
-    own_daemon: DaemonProcess,
+    tmp_path: Path,
 ) -> None:
-    team = Team(own_daemon, more={"late": acp_with(STAND_IN_LOADS="late")})
+    daemon = Patient(tmp_path)
+    try:
+        what_is_repeated_is_no_news(Team(daemon, more={"late": acp_with(STAND_IN_LOADS="late")}))
+    finally:
+        code = daemon.stop()
+    assert code == 0
+
+
+def what_is_repeated_is_no_news(team: Team) -> None:
     handle = team.spawn("SAY one", profile="late")
     team.has_outcomes(handle, "completed")
-    own_daemon.stop()
-    own_daemon.start("--port", "0", "--trust")
+    team.daemon.stop()
+    team.daemon.start("--port", "0", "--trust")
     team.send(handle, "SAY two")
     team.has_outcomes(handle, "completed", "completed")
     assert team.texts(handle) == ["one", "two"]

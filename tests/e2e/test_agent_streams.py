@@ -78,6 +78,17 @@ def texts(entries: list[Entry]) -> list[str]:
     return [each for each in found if not each.startswith("> from ")]
 
 
+async def sees(stream: Stream, handle: str, state: str, ended: int) -> None:
+    """Wait until a session is shown in this state, after so many turns: that is a moment late."""
+
+    def fits(item: dict[str, Any]) -> bool:
+        shown = item["agents"] if "agents" in item else [item["agent"]]
+        wanted = (handle, state, ended)
+        return wanted in [(each["handle"], each["state"], each["usage"]["turns"]) for each in shown]
+
+    await stream.item_where(fits)
+
+
 def has_ended(team: Team, handle: str, turn: int) -> bool:
     """Whether the end of this turn is among the newest entries."""
     return any(each["turn"] == turn for each in team.entries(handle, "turn_ended"))
@@ -200,13 +211,13 @@ async def test_session_urls_are_hidden_in_streams_and_transcripts(team: Team) ->
 
 async def test_agents_are_shown_as_they_are_and_then_as_they_change(team: Team) -> None:
     first = await off(team.spawn, "HANG")
-    await off(team.is_in, first, "working")
     async with stream_client(team.daemon) as client:
+        await sees(await client.open("agents"), first, "working", 0)
         stream = await client.open("agents")
         [known] = (await stream.item())["agents"]
         assert (known["handle"], known["state"], known["turn"]) == (first, "working", 1)
 
-        async def sees(handle: str, state: str) -> dict[str, Any]:
+        async def becomes(handle: str, state: str) -> dict[str, Any]:
             def fits(item: dict[str, Any]) -> bool:
                 agent = item["agent"]
                 return bool((agent["handle"], agent["state"]) == (handle, state))
@@ -215,19 +226,19 @@ async def test_agents_are_shown_as_they_are_and_then_as_they_change(team: Team) 
             return found
 
         await off(team.send, first, "SAY later")
-        while (await sees(first, "working"))["waiting"] != 1:
+        while (await becomes(first, "working"))["waiting"] != 1:
             pass
         await off(team.call, "interrupt", handle=first)
-        while (await sees(first, "idle"))["turn"] != 2:
+        while (await becomes(first, "idle"))["turn"] != 2:
             pass
         second = await off(team.spawn, "ASK ls", profile="asks")
-        blocked = await sees(second, "blocked")
+        blocked = await becomes(second, "blocked")
         while not blocked["blocked"]["request_id"]:
-            blocked = await sees(second, "blocked")
+            blocked = await becomes(second, "blocked")
         [request] = (await off(team.call, "request_list"))["requests"]
         assert blocked["blocked"]["request_id"] == request["id"]
         await off(team.call, "close", handle=second)
-        await sees(second, "closed")
+        await becomes(second, "closed")
         again = await client.open("agents")
         assert [each["handle"] for each in (await again.item())["agents"]] == [first]
 
@@ -236,13 +247,15 @@ async def test_a_slow_reader_gets_the_newest_state_of_each_agent(team: Team) -> 
     handle = await off(team.spawn, "SAY ready")
     await off(team.has_outcomes, handle, "completed")
     async with stream_client(team.daemon) as client:
+        quick = await client.open("agents")
+        await sees(quick, handle, "idle", 1)
         stream = await client.open("agents", credit=1, returns_credit=False)
         first = await stream.next()
         assert "agents" in first["item"]
         for number in range(5):
             await off(team.send, handle, f"SAY {number}")
             await off(team.has_turns, handle, number + 2)
-        await off(team.is_in, handle, "idle")
+        await sees(quick, handle, "idle", 6)
         await stream.give(cost(first))  # it may send one more item now
         agent = (await stream.item())["agent"]
         assert (agent["turn"], agent["state"]) == (6, "idle")

@@ -118,12 +118,14 @@ class Ordeal:
 
     def is_idle(self, handle: str) -> bool:
         """Whether no message waits and no turn runs; interrupt one that does."""
+        # One that is opened, and not sent yet, is no idle state either.
+        waited = self.call("agent_wait", handle=handle, timeout=0.3)
         info = self.team.info(handle)
         is_idle = info["state"] in ("idle", "dormant") and not info["waiting"]
-        if not is_idle:
+        if waited is None or waited["outcome"] == "timeout" or not is_idle:
             self.call("interrupt", handle=handle)
-            time.sleep(0.3)
-        return is_idle
+            return False
+        return True
 
     def has_run(self, handle: str) -> bool:
         """Have a command run; return False if its turn was interrupted instead.

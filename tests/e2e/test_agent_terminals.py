@@ -59,6 +59,10 @@ def events(team: Team, handle: str, tag: str) -> list[dict[str, Any]]:
     return [each for each in found if each["type"] == tag]
 
 
+def words_of_agents(team: Team) -> list[list[str]]:
+    return [command_of(each).split() for each in agents_of(team.daemon)]
+
+
 def names_in(node: dict[str, Any]) -> Iterator[str]:
     yield node["name"]
     for each in node.get("children", []):
@@ -158,7 +162,8 @@ def test_a_terminal_is_in_the_tree_until_its_session_is_closed(team: Team) -> No
     shown = team.daemon.cli("agent", "show", handle).stdout
     assert "term_1_1: echo begun; sleep 1000" in shown
     own = {"agent": handle, "id": "term_1_1", "command": "echo begun; sleep 1000"}
-    assert team.call("term_list") == {"result": [], "of_agents": [own]}
+    listing = {"result": [], "of_agents": [own]}
+    until(lambda: team.call("term_list") == listing, "the terminals of agents are listed")
     assert f"{handle}  term_1_1  echo begun; sleep 1000" in team.daemon.cli("term", "list").stdout
     until(lambda: events(team, handle, "terminal_output") != [], "the output is shown")
     assert events(team, handle, "terminal_output")[0]["output"] == "begun\n"
@@ -195,6 +200,7 @@ async def test_the_output_of_a_command_is_a_live_stream(team: Team) -> None:
 async def test_the_python_client_follows_a_command(team: Team) -> None:
     handle = await off(team.spawn, "OPEN echo begun; exit 3", profile="acp-full")
     await off(says, team, handle, "opened term_1_1")
+    await off(until, lambda: team.call("term_list")["of_agents"] != [], "the command is listed")
     async with aegis.connect(team.daemon.root) as client:
         [listed] = (await client.terminals.list()).of_agents
         async with client.agents.command_output(handle, listed.id) as output:
@@ -246,6 +252,8 @@ def test_no_process_of_a_terminal_outlives_the_agent_or_the_daemon(team: Team, v
     says(team, handle, "opened")
     file = Path(team.daemon.root) / "pid"
     until(file.exists, "the process has left its session")
+    # The shell that started it, and its mv, end a moment later.
+    until(lambda: ["sleep", "9"] in words_of_agents(team), "the command goes on")
     pids = [int(file.read_text()), *agents_of(team.daemon)]
     assert all(is_alive(each) for each in pids)
     if victim == "agent":

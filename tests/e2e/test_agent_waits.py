@@ -86,6 +86,7 @@ def test_each_way_that_a_wait_ends_has_its_exit_code(team: Team) -> None:
     late = cli("agent", "send", "ann", "--wait", "--timeout", "0.2", "HANG")
     assert (late.returncode, late.stdout) == (124, "")
     assert "wait on with: aegis-actors agent wait ann" in late.stderr
+    team.is_in("ann", "working")  # a turn that was not sent yet would be sent to the next process
     os.kill(team.agent(), signal.SIGKILL)
     failed = cli("agent", "wait", "ann")
     assert (failed.returncode, "ended" in failed.stderr) == (1, True), failed.stderr

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import DaemonProcess, command_of, is_alive, processes_with
+from tests.e2e.harness import GUARD_S, DaemonProcess, command_of, is_alive, processes_with
 from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
@@ -88,6 +88,10 @@ class Team:
 
     def is_in(self, handle: str, state: str) -> None:
         until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
+
+    def rests(self, handle: str) -> None:
+        """Wait until no message waits and no turn runs, nor one that is opened and not sent yet."""
+        assert self.call("agent_wait", handle=handle, timeout=GUARD_S)["outcome"] != "timeout"
 
     def entries(self, handle: str, *kinds: str) -> list[dict[str, Any]]:
         found = self.look("session_read", handle=handle, last_n=1000)["result"]
@@ -202,6 +206,7 @@ def test_a_killed_daemon_loses_no_message_and_repeats_no_turn(team: Team) -> Non
     assert team.texts(handle) == ["later"]
     opened = team.entries(handle, "turn_opened")
     assert [each["text"].splitlines()[1] for each in opened] == ["HANG", "SAY later"]
+    until(lambda: team.inbox("pm") != [], "the sender is notified")
     assert [each["status"] for each in team.inbox("pm")] == ["error"]
 
 
@@ -227,8 +232,7 @@ def test_each_of_more_messages_than_are_read_at_a_time_is_delivered_once_in_orde
 
     until(lambda: left() == 0, "each has a turn or waits")
     team.call("interrupt", handle=handle)
-    until(lambda: team.info(handle)["waiting"] == 0, "each has a turn")
-    team.is_in(handle, "idle")
+    team.rests(handle)
     assert set(team.outcomes(handle)[2:]) == {"completed"}
     texts = [each["text"] for each in team.entries(handle, "turn_opened")[1:]]
     lines = "\n\n".join(texts).splitlines()
@@ -399,6 +403,7 @@ def test_an_agent_goes_on_when_nobody_answers_in_time(own_daemon: DaemonProcess)
     team = Team(own_daemon, more={"alone": profile})
     handle = team.spawn("ASK touch x\nSAY done", profile="alone")
     team.has_outcomes(handle, "completed")
+    until(lambda: team.call("request_list")["requests"] == [], "the request is withdrawn")
     [closed] = team.call("request_list", state="closed")["requests"]
     assert (closed["state"], closed["withdrawn"], closed["by"]) == (
         "withdrawn",
@@ -645,7 +650,9 @@ def test_an_actor_that_crashes_costs_at_most_the_turn_and_says_so(
     assert '"crashed"' in own_daemon.log
     assert set(team.outcomes(handle)) <= {"completed", "interrupted"}
     lost = team.outcomes(handle).count("interrupted")
-    assert len(team.inbox("pm")) == lost <= 1
+    assert lost <= 1
+    until(lambda: len(team.inbox("pm")) >= lost, "the sender is notified")
+    assert len(team.inbox("pm")) == lost
     team.call("close", handle=handle)
     assert agents_of(own_daemon) == []
     own_daemon.kill()  # its log has the crash that was ordered

@@ -182,12 +182,15 @@ def test_an_interrupted_call_is_dropped_by_the_daemon(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def run_a_moment(client: aegis.BlockingClient) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        client.terminals.run(terminal.name, "echo never", timeout=GUARD_S)
+
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with aegis.connect_sync(daemon.root) as client:
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
             with pytest.raises(KeyboardInterrupt):
-                client.terminals.run(terminal.name, "echo never", timeout=GUARD_S)
+                run_a_moment(client)
             client.terminals.list()  # the end of the connection before is known by then
             gate.open()
             held.result()

@@ -10,7 +10,7 @@ READ path     a chunk with the text of a file of the client, or its error
 WRITE path t  have the client write the text t; a chunk with the outcome
 OPEN command  open a terminal of the client that a tool call shows, and SAY its id
 TERM command  the same, and wait for the end: SAY its status and output, and release it
-LIMIT s command  as TERM, but kill the command after s seconds
+LIMIT s command  as TERM, but kill the command after s seconds, and not before its first output
 LEAVE command    as OPEN, and release it while a wait is open; SAY the answer of the wait
 CANCEL command   as OPEN, and cancel a wait, many times; SAY the code of the last answer
 PLAN json     its plan, a list of entries
@@ -302,6 +302,8 @@ class Acp:
         wait = self._request("terminal/wait_for_exit", **terminal)
         if limit_s:
             time.sleep(limit_s)
+            while not self._call("terminal/output", **terminal)["output"]:
+                time.sleep(0.05)
             self._call("terminal/kill", **terminal)
         output = self._call("terminal/output", **terminal) if limit_s else {}
         status = self._result(wait)
