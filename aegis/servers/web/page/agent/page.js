@@ -79,7 +79,7 @@ export function AgentPage({ id, params, onClose }) {
   const live = agentOf(id) ?? agents.value.get(known.current); // others may rename it
   const [details, error] = useRead(async () => isView ? null : call('agent_show', { handle: id }),
     [id, live?.state, live?.model, live?.effort, live?.turn]);
-  known.current = details?.id ?? null;
+  known.current = live?.id ?? details?.id ?? null;
   const agent = live ?? agents.value.get(details?.id) ?? details, isPhone = usePhone();
   const [isAbout, setAbout] = useState(false), [isFinding, setFinding] = useState(false);
   const wanted = params?.get('seq');

@@ -1,5 +1,5 @@
 // The history of a canvas: who changed what, and the difference to the text before.
-import { html, useEffect, useState } from '../lib.js';
+import { html, useEffect, useRef, useState } from '../lib.js';
 import { call, connection } from '../store.js';
 import { Button, Icon, Time } from '../ui.js';
 import { Diff, edited } from '../diff.js';
@@ -53,14 +53,18 @@ function Change({ changes, index, isWhole }) {
 export function History({ canvas, rev }) {
   const [list, setList] = useState([]), [next, setNext] = useState(null);
   const [problem, setProblem] = useState(''), [isGone, setGone] = useState(false);
-  const { state } = connection.value;
+  const { state } = connection.value, turn = useRef(0);
   const read = async before => {
+    const mine = ++turn.current;
     try {
       const found = await call('canvas_history', { name: canvas, limit: STEP, ...before
         && { before } });
+      if (mine !== turn.current) return; // an older answer that comes later counts for nothing
       setList(known => before ? [...known, ...found.result] : found.result);
       setNext(found.more ? found.before : null); setGone(found.gone); setProblem('');
-    } catch (error) { if (error.code !== 'lost') setProblem(error.message); }
+    } catch (error) {
+      if (mine === turn.current && error.code !== 'lost') setProblem(error.message);
+    }
   };
   useEffect(() => { if (state === 'up') read(null); }, [canvas, rev, state]);
   return html`<section class="section" aria-label="History"><div
