@@ -101,6 +101,14 @@ class Window:
             assert time.monotonic() < deadline, f"never came: {what}"
             self.page.wait_for_timeout(50)
 
+    def wait_lists(self) -> None:
+        """Wait until the page has read each of its lists: before, the palette lacks rows."""
+        self.wait("globalThis.app !== undefined && app.store.loaded.value.size >= 8")
+
+    def allow_silence(self) -> None:
+        """Let the connection be silent as long as a test holds it: a ping would end it."""
+        self.page.evaluate("app.link.check = () => {}")
+
     def settle(self) -> None:
         """Wait until no row has moved for as long as one that moved takes no click."""
         self.page.evaluate(SETTLE)

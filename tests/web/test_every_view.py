@@ -145,7 +145,7 @@ def test_everything_fits_at_twice_the_size(scene: Scene, browser: Browser) -> No
 def test_the_keyboard_alone_reaches_every_view(scene: Scene, browser: Browser) -> None:
     window = log_in(browser, scene.studio.daemon)
     page = window.page
-    page.wait_for_selector(".rail .item")
+    window.wait_lists()
     words = {
         "terminal": "build terminal",
         "agent": "grace agent",

@@ -102,7 +102,9 @@ def test_a_message_notifies_only_where_that_is_chosen_and_hides_its_contents(
     page = window.page
     window.go("/settings")
     notices = page.get_by_role("group", name="Notifications", exact=True)
-    notices.get_by_role("radio", name="And what ended").click()
+    chosen = notices.get_by_role("radio", name="And what ended")
+    chosen.click()
+    expect(chosen).to_be_checked()  # the browser is asked first
     page.evaluate(HIDE)
     studio.send("human", "the \u202ecart\nis \x1b[31mdone", sender="ada")
     wait_shown(window, ["ada wrote to you", "the ⟨U+202E⟩cart is done"])
@@ -275,6 +277,7 @@ class Pushes:
     def __init__(self, window: Window) -> None:
         window.page.evaluate("navigator.serviceWorker.ready.then(() => null)")
         self.window = window
+        window.wait_until(lambda: bool(window.context.service_workers), "the worker is attached")
         [self.worker] = window.context.service_workers
         self._found: list[str] = []
         self._session: CDPSession = window.context.new_cdp_session(window.page)
@@ -337,6 +340,7 @@ def test_the_worker_is_silent_while_a_page_of_the_operator_is_looked_at(
     studio.call("term_spawn", name="linked")
     window.page.goto(studio.call("page_link", view="terminal:linked")["url"])
     window.wait_terminal()
+    wait_looked_at(window, 0)  # the page of before is gone
     pushes.send(NOTICE)  # which a read-only link does not show
     pushes.wait(["ann waits for you", "make", "#/home"])
     window.check()

@@ -51,7 +51,8 @@ def _nothing_is_left(studio: Studio) -> Iterator[None]:
     for group in studio.call("group_list")["result"]:
         studio.call("group_dissolve", group=group["group"])
     for peer in studio.call("list_sessions")["result"]:
-        studio.call("close", handle=peer["handle"])
+        with contextlib.suppress(CommandFailed):  # a worker whose task has ended closes by itself
+            studio.call("close", handle=peer["handle"])
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def log_in_over(wire: Wire, browser: Browser, studio: Studio) -> Window:
     url = re.sub(r":\d+/", f":{wire.port}/", address(studio.daemon), count=1)
     window = open_window(browser, url)
     window.wait_live()
+    window.allow_silence()
     return window
 
 
@@ -233,6 +235,9 @@ def test_what_a_list_of_tasks_leaves_out_is_found_in_the_history_and_opened_by_i
     window.go("/home")
     lost = window.page.get_by_role("list", name="Failed tasks").get_by_role("listitem")
     expect(lost.filter(has_text="DIE 7").get_by_role("button", name="Retry")).to_be_visible()
+    ended = main(window).get_by_role("list", name="Ended")
+    expect(ended.get_by_role("listitem")).not_to_have_count(0)
+    window.settle()  # each list that comes moves those below it
     lost.filter(has_text="DIE 7").get_by_role("link").click()
     window.wait("id => location.hash === `#/q/builds?task=${id}`", failed[0])
     window.check()
@@ -862,8 +867,9 @@ def test_the_first_reply_ends_an_order_also_after_a_lost_connection(
     window = log_in(browser, studio.daemon)
     page = window.page
     window.go("/g/race")
-    start = studio.daemon.root / "start"
-    order = f"RUN mkdir {start} && exec sleep 0.1 || while test -d {start}; do sleep 0.1; done"
+    # Not one directory for both orders: a member that is late makes the first one again.
+    taken, start = studio.daemon.root / "taken", studio.daemon.root / "start"
+    order = f"RUN mkdir {taken} && exec sleep 0.1 || while test -d {taken}; do sleep 0.1; done"
     newest = page.get_by_role("article", name="Newest order")
     first = newest.get_by_role("button", name="Only the first")
     dropped = newest.get_by_role("listitem").filter(has_text="was cancelled")
@@ -875,7 +881,7 @@ def test_the_first_reply_ends_an_order_also_after_a_lost_connection(
     page.get_by_role("dialog").get_by_role("button", name="Take the first").click()
     expect(dropped).to_have_count(2)
     expect(first).to_have_count(0)
-    start.rmdir()
+    taken.rmdir()
 
     # Nobody has replied yet, and the connection is lost before one does.
     studio.call(
@@ -933,9 +939,7 @@ def test_messages_are_read_answered_and_acknowledged(
     page = window.page
     window.go("/inbox")
     expect(window.page.locator(".head")).to_contain_text("unread")
-    first = mails(window).first
-    expect(first).to_contain_text("writer")
-    first.click()
+    mails(window).filter(has_text="the tests").first.click()
     whole = page.get_by_role("article", name="Message from writer")
     expect(whole.locator("strong")).to_have_text("pass")
     expect(whole).to_contain_text("<b>now</b>")
