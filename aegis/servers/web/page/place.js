@@ -124,14 +124,18 @@ export const settings = signal({
 });
 /** @param {Partial<typeof settings.value>} change */
 export const set = change => { settings.value = { ...settings.value, ...change }; };
+let isTaken = false;
 effect(() => {
   const { theme, size } = settings.value;
-  stored.set('settings', JSON.stringify(settings.value));
+  if (!isTaken) stored.set('settings', JSON.stringify(settings.value));
   Object.assign(document.documentElement.dataset, { theme, size });
 });
-// Another window of this browser changed them: the newest choice holds in all.
+// Another window of this browser changed them: the newest choice holds in all. To store it again
+// would undo what was chosen there meanwhile.
 addEventListener('storage', event => {
-  if (event.key === 'settings' && event.newValue) {
-    settings.value = { ...settings.value, ...stored.json('settings', {}) };
+  if (event.key !== 'settings' || !event.newValue) return;
+  isTaken = true;
+  try { settings.value = { ...settings.value, ...stored.json('settings', {}) }; } finally {
+    isTaken = false;
   }
 });
