@@ -30,6 +30,7 @@ def test_a_day_of_a_person_in_firefox(tmp_path: Path) -> None:
             page.go(place)
             page.do("shows", "main :is(h1, h2)")
         page.go("/a/ada")
+        page.do("shows", "article::-p-text(I look at the failing test first)")
         page.do("evaluate", f"({SETTLE})()")  # what has moved takes no click
         page.click("Allow")
         until(lambda: len(studio.call("request_list")["requests"]) == 1, "it is answered")

@@ -44,9 +44,7 @@ class Wire:
     def cut(self, *, refuse: bool = False) -> None:
         """Cut every connection; with ``refuse``, new ones too, until ``mend``."""
         self._refuses = refuse
-        for each in list(self._open):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+        self._shut(*self._open)
 
     def mend(self) -> None:
         self._refuses = False
@@ -60,9 +58,15 @@ class Wire:
                     continue
                 daemon = socket.create_connection(("127.0.0.1", self.target))
                 self._open |= {browser, daemon}
+                self._end_late(browser, daemon)
                 serving = threading.Thread(target=self._serve, args=(browser, daemon))
                 self._threads.append(serving)
                 serving.start()
+
+    def _end_late(self, *ends: socket.socket) -> None:
+        """End a connection that was accepted just before a cut, which did not see it."""
+        if self._refuses:
+            self._shut(*ends)
 
     def _serve(self, browser: socket.socket, daemon: socket.socket) -> None:
         answers = threading.Thread(target=self._relay, args=(daemon, browser, TO_BROWSER))
@@ -78,7 +82,11 @@ class Wire:
             while data := source.recv(CHUNK_BYTES):
                 self._flows[way].wait()
                 target.sendall(data)
-        for each in (source, target):
+        self._shut(source, target)
+
+    @staticmethod
+    def _shut(*ends: socket.socket) -> None:
+        for each in ends:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
