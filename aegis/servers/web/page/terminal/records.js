@@ -126,7 +126,7 @@ export class Records {
     try {
       const reply = await this.page(this.oldest);
       this.took(reply);
-      this.isAll.value = !reply.result.length;
+      if (!reply.result.length) this.isAll.value = true; // what is read meanwhile may know it too
     } catch (error) { failed(error); } finally { this.isReading = false; }
   }
 
