@@ -113,7 +113,7 @@ def test_a_message_is_sent_once_however_often_enter_is_pressed(
     box.press("Enter")
     expect(box).to_have_value("")
     assert sent().count("SAY once") == 1
-    window.check()
+    window.check(was_cut=True)
 
 
 def test_a_message_that_is_being_sent_is_written_again_only_if_it_fails(
@@ -152,7 +152,7 @@ def test_a_message_that_is_being_sent_is_written_again_only_if_it_fails(
     box.press("Enter")
     expect(box).to_have_value("")
     studio.has_turns(handle, 3)
-    window.check()
+    window.check(was_cut=True)
 
 
 def waits_to_be_read(studio: Studio, handle: str, *texts: str) -> None:
