@@ -138,15 +138,16 @@ async def end_terminals(system: System) -> bool:
 
     Returns whether they ended in time.
     """
+    is_in_time = True
     with trio.CancelScope(shield=True):
         try:
             directory = system.registry.find("service", "terminals")
             assert directory is not None
             await ask_across_restarts(directory, EndAllTerminals(), timeout=END_TERMINALS_S)
         except AskError as error:
+            is_in_time = False
             log.warning("terminals did not end in time", error=str(error))
-            return False
-        return True
+    return is_in_time
 
 
 async def end_left(*cookies: Container[str | None]) -> None:

@@ -326,6 +326,7 @@ LAW: list[Rule] = [
                 "aegis.canvases.faults",
                 "aegis.daemon_process",
                 "aegis.groups.faults",
+                "aegis.processes.reaper",
                 "aegis.queues.faults",
                 "aegis.requests.faults",
                 "aegis.servers.faults",
