@@ -205,7 +205,7 @@ def cannot_start(action: str, path: Path, error: OSError) -> StartupError:
 LINGER_S = 0.3
 """Seconds for which the locks of a killed daemon may still be held by a process of it."""
 
-HANDOVER_S = 6.0
+HANDOVER_S = 15.0
 """Seconds that a daemon whose lock file was removed has to notice it and to stop."""
 
 
