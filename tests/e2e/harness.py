@@ -221,25 +221,28 @@ class Pending:
 
     def __init__(self, path: str, command: str, arguments: dict[str, object]) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)  # waits for its place: with a time limit it would not
         self._socket.settimeout(GUARD_S)
-        self._socket.connect(path)
         self._lines = self._socket.makefile("rb")
+        self._answer: dict[str, Any] | None = None
         self._send(type="request", id=1, command=command, arguments=arguments)
 
     def _send(self, **frame: object) -> None:
         self._socket.sendall(json.dumps(frame).encode() + b"\n")
 
     def has_arrived(self) -> Pending:
-        """Wait until the daemon has taken the request: a later one was answered."""
-        self._send(type="request", id=2, command="term_list", arguments={})
-        frame = self._next_frame()
-        assert (frame["id"], frame["type"]) == (2, "reply"), frame
+        """Wait until the daemon has taken the request: a later one was answered before it."""
+        self.has_arrived_or_answered()
+        assert self._answer is None, self._answer
         return self
 
-    def has_arrived_or_answered(self) -> None:
-        """Wait until the daemon has taken the request, or has even answered it."""
+    def has_arrived_or_answered(self) -> Pending:
+        """Wait until the daemon has taken the request; it may even have answered it."""
         self._send(type="request", id=2, command="term_list", arguments={})
-        self._next_frame()
+        while (frame := self._next_frame())["id"] == 1:
+            self._answer = frame
+        assert (frame["id"], frame["type"]) == (2, "reply"), frame
+        return self
 
     def _next_frame(self) -> dict[str, Any]:
         line = self._lines.readline()
@@ -249,7 +252,7 @@ class Pending:
 
     def result(self) -> dict[str, Any]:
         """Wait for the answer. Raises ``CommandFailed``."""
-        frame = self._next_frame()
+        frame = self._answer or self._next_frame()
         self.hang_up()
         assert frame["id"] == 1
         if frame["type"] == "error":
@@ -269,9 +272,8 @@ class Pending:
 
     def outcome(self) -> tuple[str, str]:
         """How it ended: "reply", "error" with its code, or "lost" with the connection."""
-        line = self._lines.readline()
+        frame = self._answer or json.loads(self._lines.readline() or '{"type": "lost"}')
         self.hang_up()
-        frame = json.loads(line or '{"type": "lost"}')
         return frame["type"], frame.get("code", "")
 
     def cancel(self) -> None:

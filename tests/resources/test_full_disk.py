@@ -14,7 +14,7 @@ from tests.e2e.conftest import Connect
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate
 from tests.resources.conftest import Spawn
 from tests.resources.small_disk import SmallDisk
-from tests.resources.waiting import until_state
+from tests.resources.waiting import until, until_state
 
 pytestmark = pytest.mark.real
 
@@ -204,7 +204,7 @@ def test_a_daemon_that_finds_the_disk_full_says_so_and_starts_once_there_is_room
     last = small_daemon.log.splitlines()[-1]
     assert last.startswith("aegis-actors: cannot write ")
     assert "No space left on device; free some space on the disk" in last
-    assert small_daemon.shell_processes() == []
+    until(lambda: small_daemon.shell_processes() == [], "the shell of the one before has ended")
     small_disk.free()
     small_daemon.start()
     assert [(each["end"], each["seq"]) for each in terminal.records()] == [

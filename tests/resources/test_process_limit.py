@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from aegis.client.line import CommandFailed
-from tests.e2e.harness import PROGRAM, DaemonProcess
-from tests.resources.conftest import spawned
+from tests.e2e.harness import GUARD_S, PROGRAM, DaemonProcess
+from tests.resources.conftest import check_stopped, spawned
 from tests.resources.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -95,6 +95,7 @@ def test_without_a_free_process_each_call_is_refused_by_the_limits_name_and_no_s
                 own_daemon.call(command, **arguments)
             except CommandFailed as error:
                 refused[command] = error
+        until(lambda: ended.described()["state"] != "idle", "its shell has ended")
     assert refused.keys() >= {"term_spawn", "workspace_exec"}
     for command, refusal in refused.items():
         assert refusal.code in ("unavailable", "storage"), (command, refusal)
@@ -105,6 +106,7 @@ def test_without_a_free_process_each_call_is_refused_by_the_limits_name_and_no_s
     assert own_daemon.call("workspace_exec", workspace="w", command="echo on")["stdout"] == "on\n"
     assert own_daemon.call("term_spawn", name="later")["state"] in ("starting", "idle")
     assert '"event": "crashed"' not in own_daemon.log
+    check_stopped(own_daemon)  # its log rightly tells what it could not do by itself meanwhile
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount another /dev/pts")
@@ -133,7 +135,7 @@ def test_a_terminal_that_got_no_pty_at_up_is_started_once_one_is_free(tmp_path: 
         cwd=daemon.root,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=5 * GUARD_S,  # every `term list` begins with an interpreter
         check=False,
     )
     assert "started" in done.stdout, (done.stderr, (daemon.root / "log").read_text())

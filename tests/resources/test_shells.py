@@ -96,6 +96,7 @@ def test_a_shell_that_is_stopped_holds_up_its_own_callers_and_goes_on_where_it_w
     own_daemon.start()
     terminal, other = spawned(own_daemon, "stopped"), spawned(own_daemon, "other")
     shell = shell_of(terminal)
+    terminal.wait_editing()  # stopped before its prompt, it would get no command
     os.kill(shell, signal.SIGSTOP)
     typed = terminal.run("echo typed", timeout=0.5)
     assert (typed["seq"], typed["timed_out"], typed["end"]) == (1, True, None)
@@ -146,6 +147,10 @@ def test_floods_without_end_are_bounded_and_others_are_served_and_the_daemon_sto
     assert own_daemon.call("status")["rss_bytes"] - before < 48 * MIB
     for flood in floods:
         assert sum(each.stat().st_size for each in flood.directory.glob("raw.*")) < 21 * MIB
+    until(
+        lambda: "y\ny\n" in own_daemon.call("term_output", name="yes")["text"],
+        "the program runs that gets the Ctrl-C",
+    )
     floods[0].keys("\x03")
     assert runs[0].result()["exit"] == 130
     assert own_daemon.stop() == 0

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.harness import GUARD_S, DaemonProcess, Gate, LiveTerminal
 from tests.resources.conftest import check_stopped
+from tests.resources.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -118,7 +119,8 @@ def test_waits_and_timeouts_are_neither_shortened_nor_prolonged_when_the_clock_i
         clock.set(timedelta())
         begun = time.monotonic()
         patient = stepped.send("inbox_wait", timeout=GUARD_S, from_handle="patient").has_arrived()
-        short = stepped.send("inbox_wait", timeout=BRIEF_S, from_handle="short").has_arrived()
+        short = stepped.send("inbox_wait", timeout=BRIEF_S, from_handle="short")
+        short.has_arrived_or_answered()  # its time may be over on a busy machine
         run = terminal.start(f"echo begun; {gate.hold}", timeout=BRIEF_S)
         gate.wait_reached()
         clock.set(offset)
@@ -152,7 +154,8 @@ def test_what_a_later_start_finds_is_in_order_though_the_clock_was_set_back_betw
     stepped.kill()
     clock.set(-DAY)
     stepped.start()
-    assert len(stepped.shell_processes()) == 1, "what was left was found by its start time"
+    # A process shows no environment in the middle of an exec: its new shell may have just begun.
+    until(lambda: len(stepped.shell_processes()) == 1, "what was left is found by its start time")
     *records, killed = terminal.records()
     assert [record["stdout"] for record in records] == ["0\n", "1\n", "2\n"]
     assert (killed["seq"], killed["end"], killed["duration_s"]) == (3, "killed_by_restart", None)
