@@ -130,9 +130,14 @@ def test_an_id_of_a_request_is_used_once_and_its_answer_is_for_its_first_input(
     until(lambda: listed(team) == [], "it is withdrawn")
     late = {"id": first["id"], "digest": first["digest"], "answer": "allow"}
     assert team.call("request_answer", **late)["outcome"] == "withdrawn"
-    unknown = [each["event"] for each in team.entries(handle, "event")]
-    repeated = [each for each in unknown if each.get("kind") == "control_request/can_use_tool"]
-    assert [each["raw"]["request"]["input"] for each in repeated] == [{"command": "rm -rf /"}] * 2
+
+    def repeated() -> list[Json]:
+        events = [each["event"] for each in team.entries(handle, "event")]
+        unknown = [each for each in events if each.get("kind") == "control_request/can_use_tool"]
+        return [each["raw"]["request"]["input"] for each in unknown]
+
+    until(lambda: len(repeated()) == 2, "the frame behind the withdrawal was read")
+    assert repeated() == [{"command": "rm -rf /"}] * 2
     assert listed(team) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import os
 import stat
@@ -83,8 +84,9 @@ def test_no_key_is_in_a_log_an_argument_an_environment_or_a_file_of_others(
     places = {"the log": busy_daemon.log, "the banner": busy_daemon.banner}
     for process in processes_below(busy_daemon.process.pid):
         for what in ("cmdline", "environ"):
-            text = (process / what).read_bytes().decode(errors="replace")
-            places[f"{what} of {process.name}"] = text
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                text = (process / what).read_bytes().decode(errors="replace")
+                places[f"{what} of {process.name}"] = text
     assert len(places) > 5, "the daemon and a shell at least"
     for path in busy_daemon.root.rglob("*"):
         if path.is_file() and path.name not in KEY_FILES:
@@ -97,9 +99,13 @@ def test_no_key_is_in_a_log_an_argument_an_environment_or_a_file_of_others(
 def processes_below(pid: int) -> Iterator[Path]:
     """The process and all that it has started."""
     yield Path(f"/proc/{pid}")
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from processes_below(int(child))
+    children: list[str] = []
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # a thread that has
+                children += (task / "children").read_text().split()
+    for child in children:
+        yield from processes_below(int(child))
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -36,7 +37,9 @@ def upload(
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=GUARD_S)
     given = {key: value for key, value in headers.items() if value is not None}
-    connection.request(method, f"/upload?name={quote(name)}", content, given)
+    # A refused body is read for a second, and a busy machine may not have sent all of it by then.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        connection.request(method, f"/upload?name={quote(name)}", content, given)
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
