@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import trio
@@ -41,11 +41,11 @@ def descriptors() -> int:
 
 def children() -> set[int]:
     """The processes that this one has started and not reaped, zombies included."""
-    return {
-        int(number)
-        for task in Path("/proc/self/task").iterdir()
-        for number in (task / "children").read_text().split()
-    }
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # an idle thread has ended
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def tasks() -> int:

@@ -143,10 +143,9 @@ async def test_a_node_that_is_killed_is_lost_at_once_and_forgotten(
             async with joined_by(runtime, key_file) as (node, joined):
                 async with carried(joined.link) as ended:
                     node.signal(signal.SIGKILL)
-                    began = trio.current_time()
                     await joined.link.over.wait()
-                    assert trio.current_time() - began < CALM.lost_after_s / 2
                 assert [type(end) for end in ended] == [LinkLost]
+                assert "silent" not in str(ended[0])  # nobody waited until it would be
             await until(lambda: only_the_root(runtime))
 
 

@@ -28,6 +28,12 @@ SLEEPING = "play print 2 1 60"
 
 ASKING = "play ask 'name? '"
 
+TYPING_S = 4
+"""Seconds for which a real command runs while keys are typed, also on a busy machine."""
+
+LONG = ("Ctrl-C that is ignored", "typed ahead")
+"""The scripts that take them."""
+
 SCRIPTS: dict[str, list[Step]] = {
     "a command": [Run("echo hi")],
     "exit codes": [Run("play exit 3"), Run("false"), Run("true"), Run("play exit 255")],
@@ -66,7 +72,7 @@ SCRIPTS: dict[str, list[Step]] = {
         *(Prompt(), Run("echo on")),
     ],
     "Ctrl-C that is ignored": [
-        *(Submit("play hang 0.5; echo b"), Begun(), Until(b"deaf\r\n"), Keys(b"\x03")),
+        *(Submit(f"play hang {TYPING_S}; echo b"), Begun(), Until(b"deaf\r\n"), Keys(b"\x03")),
         *(Until(b"^C"), Prompt()),
     ],
     "a typed command": [
@@ -80,7 +86,7 @@ SCRIPTS: dict[str, list[Step]] = {
     "a submission over a typed line": [Keys(b"half"), Until(b"half"), Run("echo on")],
     "a typed line that is dropped": [Keys(b"half"), Until(b"half"), Drop()],
     "typed ahead": [
-        *(Submit("echo a; sleep 0.5"), Until(b"a\r\n"), Keys(b"echo ahead\r")),
+        *(Submit(f"echo a; sleep {TYPING_S}"), Until(b"a\r\n"), Keys(b"echo ahead\r")),
         *(Until(b"echo ahead"), Prompt(), Prompt()),
     ],
     "a command line in two halves": [
@@ -103,7 +109,10 @@ SCRIPTS: dict[str, list[Step]] = {
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in SCRIPTS],
+)
 def test_a_script_does_what_it_does_in_a_real_bash(name: str, tmp_path: Path) -> None:
     script = SCRIPTS[name]
     real = play_real(tmp_path / "real", script)

@@ -68,7 +68,7 @@ class Ring2:
         pool = Pool(self._seeds(), self._jobs, self._on_played)
         async with trio.open_nursery() as nursery:
             self._stop = nursery.cancel_scope
-            nursery.start_soon(self._listen)
+            await nursery.start(self._listen)  # before there is a process that shows that it runs
             nursery.start_soon(self._tick)
             await pool.run()
             nursery.cancel_scope.cancel()
@@ -86,8 +86,9 @@ class Ring2:
         if played.violations:
             self._stop.cancel()
 
-    async def _listen(self) -> None:
+    async def _listen(self, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(signal.SIGINT) as signals:
+            task_status.started()
             async for _ in signals:
                 self.is_interrupted = True
                 self._stop.cancel()
