@@ -1,4 +1,4 @@
-"""The memory of processes."""
+"""The memory of processes, their children, and the texts that /proc shows of them."""
 
 from __future__ import annotations
 
@@ -41,4 +41,13 @@ def descendants(pid: int) -> list[int]:
         with suppress(OSError):  # it has just ended
             for children in list(Path(f"/proc/{parent}/task").glob("*/children")):
                 found += map(int, children.read_text().split())
+    return found
+
+
+def shown_texts(pids: Iterable[int]) -> dict[str, bytes]:
+    """Return the arguments and the environments of these processes, by their paths in /proc."""
+    found = {}
+    for path in (f"/proc/{pid}/{name}" for pid in pids for name in ("cmdline", "environ")):
+        with suppress(OSError):  # a command of an agent has just ended
+            found[path] = Path(path).read_bytes()
     return found

@@ -11,6 +11,8 @@ from typing import Any
 import attrs
 import yaml
 
+from aegis.client.line import CommandFailed
+from aegis.protocol.table import CALL_AGAIN
 from tests.agents_real.bench import DaemonInside
 from tests.agents_real.clis import Cli, node
 from tests.agents_real.footprint import descendants
@@ -53,13 +55,22 @@ class Team:
         """Return the reply to a command."""
         return self.daemon.call(command, **arguments)
 
+    def look(self, command: str, **arguments: object) -> dict[str, Any]:
+        """Call a command that only reads, again if the actor of a session has just ended."""
+        while True:
+            try:
+                return self.call(command, **arguments)
+            except CommandFailed as error:
+                if CALL_AGAIN not in str(error):
+                    raise
+
     def info(self, handle: str) -> Json:
         """Return the state of a session."""
-        return self.call("agent_show", handle=handle)
+        return self.look("agent_show", handle=handle)
 
     def entries(self, handle: str, *kinds: str) -> list[Json]:
         """Return the entries of a transcript with these kinds."""
-        found = self.call("session_read", handle=handle, last_n=1000)["result"]
+        found = self.look("session_read", handle=handle, last_n=1000)["result"]
         return [each["fields"] | {"seq": each["seq"]} for each in found if each["kind"] in kinds]
 
     def events(self, handle: str, *types: str) -> list[Json]:

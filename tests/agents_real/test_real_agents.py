@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from aegis.agents.messages import DriverEnded
 from aegis.protocol.agent_events import RequestWithdrawn, ToolResult, ToolUse
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
-from tests.agents_real.footprint import footprint
+from tests.agents_real.footprint import footprint, shown_texts
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.results import keep
@@ -162,13 +161,9 @@ async def check_error(cli: Cli, session: RealSession) -> str:
 
 def check_hidden(session: RealSession, secret: str) -> str:
     """No process of the agent has the secret in an argument or a variable."""
-    shown = [
-        name
-        for pid in session.pids()
-        for name in ("cmdline", "environ")
-        if secret.encode() in Path(f"/proc/{pid}/{name}").read_bytes()
-    ]
-    assert shown == []
+    shown = shown_texts(session.pids())
+    assert shown
+    assert [place for place, text in shown.items() if secret.encode() in text] == []
     return "hidden"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.agents_real.clis import Cli
+from tests.agents_real.footprint import shown_texts
 from tests.agents_real.model_server.script import Json
 from tests.agents_real.results import keep
 from tests.agents_real.team import Team
@@ -114,8 +114,7 @@ def check_interrupts(cli: Cli, team: Team) -> None:
     request = one_request(team)
     team.call("interrupt", handle=AGENT)
     assert ended(team, turn) == "cancelled"
-    [closed] = team.call("request_list", id=request["id"])["requests"]
-    assert closed["state"] == "withdrawn"
+    until(lambda: state_of(team, request) == "withdrawn", "the request of the turn is withdrawn")
     turn = send(team, "SAY continued")
     assert ended(team, turn) == "completed"
     # Not of the interrupted turns: on a busy machine claude-agent-acp asks the model once more
@@ -125,13 +124,17 @@ def check_interrupts(cli: Cli, team: Team) -> None:
     assert not file.exists()
 
 
+def state_of(team: Team, request: Json) -> str:
+    [found] = team.call("request_list", id=request["id"])["requests"]
+    return str(found["state"])
+
+
 def check_secrets(team: Team) -> None:
     """No process of the agent has the key of the session in an argument or a variable."""
     key = team.call("session_new", handle=AGENT)["url"].rpartition("/")[2].encode()
-    pids = team.pids()
-    texts = [Path(f"/proc/{pid}/{name}") for pid in pids for name in ("cmdline", "environ")]
-    assert len(pids) > 1
-    assert [str(each) for each in texts if key in each.read_bytes()] == []
+    shown = shown_texts(team.pids())
+    assert len(shown) > 2
+    assert [place for place, text in shown.items() if key in text] == []
 
 
 def check_kill(team: Team) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents_real.clis import CLIS, Cli
+from tests.agents_real.footprint import shown_texts
 from tests.agents_real.installed import NotInstalled
 from tests.agents_real.model_server.conversation import Book
 from tests.agents_real.model_server.script import Json
@@ -197,13 +198,9 @@ def check_secrets(team: Team) -> None:
     """No process has the key of a session in an argument or a variable."""
     urls = [team.call("session_new", handle=each["handle"])["url"] for each in sessions(team)]
     keys = [url.rpartition("/")[2].encode() for url in urls]
-    shown = {name: Path(name).read_bytes() for pid in team.pids() for name in texts_of(pid)}
+    shown = shown_texts(team.pids())
     assert len(shown) > 2 * len(keys)
     assert [name for name, text in shown.items() if any(key in text for key in keys)] == []
-
-
-def texts_of(pid: int) -> tuple[str, str]:
-    return f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"
 
 
 def check_stopped(team: Team) -> None:

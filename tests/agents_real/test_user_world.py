@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aegis.protocol.agent_events import StartNotice
+from tests.actors.nodes.machine import until
 from tests.agents_real.bench import Bench
 from tests.agents_real.clis import Cli
 from tests.agents_real.installed import NotInstalled
@@ -72,8 +73,11 @@ async def test_the_users_world_and_the_texts_of_the_project_hold(cli: Cli, bench
     write_user(bench.home, bench.work, evidence)
     write_texts(bench.work, bench.home)
     url = bench.daemon.call("session_new", handle="tried")["url"]
+    begun = {"user-hook", "user", "local"}
     async with real_session(cli, bench, url) as session:
         assert (await session.turn("SAY hello")).result.ok
+        # Its servers are started beside its turns.
+        await until(lambda: begun <= names_in(evidence))
     asked = json.dumps(bench.model.lines())
     for text in (
         "MEMORY-OF-THE-USER",
@@ -84,7 +88,11 @@ async def test_the_users_world_and_the_texts_of_the_project_hold(cli: Cli, bench
     ):
         assert text in asked, text
     assert SECRET not in asked
-    assert {each.name for each in evidence.iterdir()} == {"user-hook", "user", "local"}
+    assert names_in(evidence) == begun
+
+
+def names_in(directory: Path) -> set[str]:
+    return {each.name for each in directory.iterdir()}
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", ".claude", ".claude/rules", ".claude/CLAUDE.md"])
