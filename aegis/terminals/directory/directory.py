@@ -243,7 +243,8 @@ class TerminalDirectory(Actor[DirectoryMessage]):
             )
         node = self._remote.host_for(request, self._terminals.subtrees.check_node)
         if node is None:
-            check_descriptors(coming=[*self._busy.values()].count("spawned") + 1)
+            coming = [*self._busy.values()].count("spawned") + 1
+            check_descriptors(coming=coming, at_rest=len(self._terminals.open))
         self._busy[key] = "spawned"
         self.context.start_soon(self._spawn_and_answer, request, node, self.defer(request))
 

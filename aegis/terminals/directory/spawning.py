@@ -63,13 +63,16 @@ FILES_OF_A_TERMINAL = 8
 """A PTY, a process descriptor, a ledger, a note, a raw log, and some more during the start."""
 
 
-def check_descriptors(*, coming: int = 1) -> None:
-    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals."""
+def check_descriptors(*, coming: int = 1, at_rest: int = 0) -> None:
+    """Raise ``Unavailable`` unless enough files may still be opened for ``coming`` terminals.
+
+    ``at_rest`` terminals may have closed their raw logs, which their next output opens again.
+    """
     # A quarter of the limit is reserved for running terminals and new clients: without it no
     # client could connect to close a terminal.
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = _open_files()
-    if in_use + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
+    if in_use + at_rest + (coming - 1) * FILES_OF_A_TERMINAL > limit - limit // 4:
         raise LimitReached(
             errno.EMFILE,
             f"aegis_term_spawn: the daemon has {in_use} of at most {limit} files open, and keeps "
