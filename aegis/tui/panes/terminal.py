@@ -264,18 +264,20 @@ class TerminalPane(FollowedPane):
                 last_n=FIRST_BLOCKS if since is None else None,
                 since_seq=since,
             )
-            self._add([block_of(each) for each in reply.result])
+            self._add([block_of(each) for each in reply.result], is_past=since is None)
             more = reply.more and since is not None and bool(reply.result)
             since = past.blocks[-1].seq if past.blocks else since
         self._set_command()
 
-    def _add(self, blocks: list[CommandBlock]) -> None:
+    def _add(self, blocks: list[CommandBlock], *, is_past: bool) -> None:
         self.view.add_blocks(blocks)
         self._ended = max([self._ended, *(each.seq for each in blocks)])
         self._set_mode()
-        for block in blocks:
-            if block.source.strip():
-                self.bar.recall.add(block.source)
+        sources = [each.source for each in blocks if each.source.strip()]
+        if is_past:  # a line may have been entered before they came
+            self.bar.recall.add_earlier(sources)
+        for source in () if is_past else sources:
+            self.bar.recall.add(source)
 
     def on_command(self, item: CommandItem) -> None:
         """Take the start or the end of a command of this terminal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -42,6 +42,13 @@ class Recall(Suggester):
             self.lines.remove(line)
         self.lines.append(line)
         del self.lines[:-MAX_HISTORY]
+
+    def add_earlier(self, lines: Sequence[str]) -> None:
+        """Remember lines that are older than all that are known."""
+        entered = self.lines
+        self.lines = []
+        for line in (*lines, *entered):
+            self.add(line)
 
 
 def lines_of_paste(text: str) -> str:

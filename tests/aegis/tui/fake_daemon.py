@@ -104,7 +104,8 @@ class FakeDaemon:
         self.runs = WorkflowList(result=[], workflows=[], problems=[])
         self.called: list[tuple[str, Any]] = []
         self.is_reached, self.may_spawn, self.may_watch = trio.Event(), trio.Event(), trio.Event()
-        for each in (self.is_reached, self.may_spawn, self.may_watch):
+        self.may_read = trio.Event()
+        for each in (self.is_reached, self.may_spawn, self.may_watch, self.may_read):
             each.set()
         self.event_feed, self.agent_feed, self.request_feed = Feed(), Feed(), Feed()
         self.client = self._client()
@@ -237,6 +238,7 @@ class FakeDaemon:
         return self.transcripts[handle].opened()
 
     async def _read(self, name: str, *, since_seq: int | None = None, **_: Any) -> RecordList:
+        await self.may_read.wait()
         after = -1 if since_seq is None else since_seq
         return RecordList(result=[each for each in self.records[name] if each.seq > after])
 

@@ -161,6 +161,26 @@ def test_a_command_typed_while_its_terminal_starts_runs_there() -> None:
     play(work, daemon)
 
 
+def test_past_commands_that_come_late_are_recalled_before_a_line_that_was_entered() -> None:
+    daemon = shop()
+    daemon.may_read = trio.Event()
+
+    async def work(stage: Stage) -> None:
+        await stage.press("alt+2")
+        await stage.shows("RUN")
+        await stage.type("make")
+        await until(lambda: ("run", ("build", "make")) in daemon.called, "it is run")
+        daemon.may_read.set()
+        await stage.shows("↳ exit 1")
+        for line in ("make", "pytest -q", "git status --short"):
+            await stage.press("up")
+            focused = stage.app.focused
+            assert isinstance(focused, Input)
+            await until(lambda box=focused, text=line: box.value == text, f"{line} is recalled")
+
+    play(work, daemon)
+
+
 def test_keys_typed_ahead_into_raw_mode_go_to_the_program() -> None:
     daemon = unreached()
 
