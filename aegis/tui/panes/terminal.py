@@ -276,8 +276,9 @@ class TerminalPane(FollowedPane):
         sources = [each.source for each in blocks if each.source.strip()]
         if is_past:  # a line may have been entered before they came
             self.bar.recall.add_earlier(sources)
-        for source in () if is_past else sources:
-            self.bar.recall.add(source)
+        else:
+            for source in sources:
+                self.bar.recall.add(source)
 
     def on_command(self, item: CommandItem) -> None:
         """Take the start or the end of a command of this terminal."""
