@@ -302,7 +302,7 @@ def test_a_stop_of_the_daemon_leaves_no_process_of_it(
     shared = shared_by(own_daemon, faults)
     shared.types(shared.take(shared.spawn()), "CHILD", "has a child")
     own_daemon.stop()
-    assert (STOP_WAS_SLOW in own_daemon.log) == bool(faults)
+    assert not faults or STOP_WAS_SLOW in own_daemon.log
     assert agents_of(own_daemon) == []
 
 
