@@ -11,8 +11,6 @@ from typing import Any
 import attrs
 import yaml
 
-from aegis.client.line import CommandFailed
-from aegis.protocol.table import CALL_AGAIN
 from tests.agents_real.bench import DaemonInside
 from tests.agents_real.clis import Cli, node
 from tests.agents_real.footprint import descendants
@@ -55,22 +53,13 @@ class Team:
         """Return the reply to a command."""
         return self.daemon.call(command, **arguments)
 
-    def look(self, command: str, **arguments: object) -> dict[str, Any]:
-        """Call a command that only reads, again if the actor of a session has just ended."""
-        while True:
-            try:
-                return self.call(command, **arguments)
-            except CommandFailed as error:
-                if CALL_AGAIN not in str(error):
-                    raise
-
     def info(self, handle: str) -> Json:
         """Return the state of a session."""
-        return self.look("agent_show", handle=handle)
+        return self.daemon.look("agent_show", handle=handle)
 
     def entries(self, handle: str, *kinds: str) -> list[Json]:
         """Return the entries of a transcript with these kinds."""
-        found = self.look("session_read", handle=handle, last_n=1000)["result"]
+        found = self.daemon.look("session_read", handle=handle, last_n=1000)["result"]
         return [each["fields"] | {"seq": each["seq"]} for each in found if each["kind"] in kinds]
 
     def events(self, handle: str, *types: str) -> list[Json]:

@@ -22,6 +22,7 @@ from aegis.client.line import CommandFailed
 from aegis.doctor import examination
 from aegis.doctor.finding import Finding
 from aegis.path_text import text_of_path
+from aegis.protocol.table import CALL_AGAIN
 from aegis.state.root import open_seals
 from aegis.state.sealing import sealed_document
 from tests.chaos.real.processes import first_environment
@@ -54,6 +55,8 @@ class DaemonProcess(ScratchDaemon):
     is_installed = False
     expected: frozenset[str] = frozenset()
     """The subjects of what ``doctor`` may find after a stop: a test has damaged these."""
+    patch = ""
+    """A statement for the interpreter of the daemon and its clients: other limits, say."""
 
     def __init__(self, directory: Path, bashrc: str = PLAIN_BASHRC) -> None:
         super().__init__(directory, bashrc)
@@ -73,8 +76,15 @@ class DaemonProcess(ScratchDaemon):
 
     @property
     def program(self) -> list[str]:
-        """``aegis-actors``, as it was installed."""
-        return [str(PROGRAM)]
+        """``aegis-actors``, as it was installed, or the same after ``patch``."""
+        if not self.patch:
+            return [str(PROGRAM)]
+        return [
+            sys.executable,
+            "-P",
+            "-c",
+            f"{self.patch}; from aegis.cli.main import main; main()",
+        ]
 
     def launch(self, *options: str, faults: str = "", tracer: Sequence[str] = ()) -> None:
         """Start it, with ``faults`` (as AEGIS_FAULT has them) armed, and do not wait."""
@@ -124,6 +134,15 @@ class DaemonProcess(ScratchDaemon):
         """Let go of what was sent and never waited for."""
         while self._sent:
             self._sent.pop().hang_up()
+
+    def look(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        """Call a command that only reads, again if the actor of a session has just ended."""
+        while True:
+            try:
+                return self.call(command, **arguments)
+            except CommandFailed as error:
+                if CALL_AGAIN not in str(error):
+                    raise
 
     def refusal(self, command: str, /, **arguments: object) -> CommandFailed:
         """The error that a command must end with."""

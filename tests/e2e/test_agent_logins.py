@@ -194,11 +194,7 @@ class Patient(DaemonProcess):
     The stand-in pauses for a tenth, or for longer on a busy machine.
     """
 
-    @property
-    def program(self) -> list[str]:
-        longer = "from aegis.agents.drivers import driver; driver.REPLAY_S = 1.0"
-        run = "from aegis.cli.main import main; main()"
-        return [sys.executable, "-P", "-c", f"{longer}; {run}"]
+    patch = "from aegis.agents.drivers import driver; driver.REPLAY_S = 1.0"
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import tempfile
 import threading
 import time
@@ -293,11 +292,7 @@ def test_a_split_index_is_merged_and_a_sparse_checkout_is_left_to_the_person(
 class Impatient(DaemonProcess):
     """A daemon that waits for git for a quarter of a minute."""
 
-    @property
-    def program(self) -> list[str]:
-        shorter = "from aegis.agents.directory import git; git.LIMIT_S = git.LONG_S = 15.0"
-        run = "from aegis.cli.main import main; main()"
-        return [sys.executable, "-P", "-c", f"{shorter}; {run}"]
+    patch = "from aegis.agents.directory import git; git.LIMIT_S = git.LONG_S = 15.0"
 
 
 def test_a_git_that_does_not_end_is_killed_and_others_continue(tmp_path: Path) -> None:

@@ -164,7 +164,10 @@ def test_messages_wait_for_the_end_and_all_else_is_answered(files: Files) -> Non
     assert (done["files"], done["left"]) == ([str(files.own)], [str(files.shared)])
     team.has_outcomes(handle, "completed", "completed")
     assert team.texts(handle)[-1] == "later"
-    kinds = [each["kind"] for each in team.look("session_read", handle=handle, last_n=99)["result"]]
+    kinds = [
+        each["kind"]
+        for each in team.daemon.look("session_read", handle=handle, last_n=99)["result"]
+    ]
     opened = [at for at, each in enumerate(kinds) if each == "turn_opened"]
     assert kinds.index("rewinding") < kinds.index("rewound") < opened[1]
     assert team.info(handle)["reason"] == ""

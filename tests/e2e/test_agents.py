@@ -15,7 +15,6 @@ from unittest.mock import ANY
 import pytest
 import yaml
 
-from aegis.client.line import CommandFailed
 from tests.e2e.harness import GUARD_S, DaemonProcess, command_of, is_alive, processes_with
 from tests.resources.waiting import until
 
@@ -73,18 +72,8 @@ class Team:
     def send(self, handle: str, text: str, sender: str = "pm") -> None:
         self.call("handoff", target_handle=handle, context=text, from_handle=sender)
 
-    def look(self, command: str, **arguments: object) -> Any:
-        """Call a command that only reads, again if the actor of a session has just ended."""
-        while True:
-            try:
-                return self.call(command, **arguments)
-            except CommandFailed as error:
-                if "nothing is lost: call again" not in str(error):
-                    raise
-
     def info(self, handle: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.look("agent_show", handle=handle)
-        return found
+        return self.daemon.look("agent_show", handle=handle)
 
     def is_in(self, handle: str, state: str) -> None:
         until(lambda: self.info(handle)["state"] == state, f"{handle} is {state}")
@@ -94,7 +83,7 @@ class Team:
         assert self.call("agent_wait", handle=handle, timeout=GUARD_S)["outcome"] != "timeout"
 
     def entries(self, handle: str, *kinds: str) -> list[dict[str, Any]]:
-        found = self.look("session_read", handle=handle, last_n=1000)["result"]
+        found = self.daemon.look("session_read", handle=handle, last_n=1000)["result"]
         return [each["fields"] | {"seq": each["seq"]} for each in found if each["kind"] in kinds]
 
     def outcomes(self, handle: str) -> list[str]:

@@ -190,7 +190,7 @@ def halt_while_it_starts(root: DaemonProcess) -> subprocess.Popen[bytes]:
 
 
 def kill_quicker(root: DaemonProcess, process: subprocess.Popen[bytes]) -> None:
-    """Kill a daemon that was too far when it was stopped, and remove what tells of it."""
+    """Kill a daemon that was too far when it was stopped, and remove its lock and its endpoint."""
     process.kill()
     process.wait(GUARD_S)
     root.state.lock.unlink(missing_ok=True)

@@ -88,11 +88,11 @@ async def test_a_queued_run_tells_who_has_the_terminal(
     mode: str,
     new_gate: Callable[[], Gate],
 ) -> None:
-    gate, told = new_gate(), new_gate()
+    gate, shown = new_gate(), new_gate()
     running = terminal.start(f"echo theirs; {gate.hold}", from_handle="bob")
     await trio.to_thread.run_sync(gate.wait_reached)
     async with connect_mcp(daemon, mode, "alice") as client:
-        cmd = f"echo mine; {told.hold}"
+        cmd = f"echo mine; {shown.hold}"
         arguments = {"name": terminal.name, "cmd": cmd, "timeout": GUARD_S}
         async with calling(client, "aegis_term_run", **arguments) as call:
             with trio.fail_after(GUARD_S):
@@ -103,7 +103,7 @@ async def test_a_queued_run_tells_who_has_the_terminal(
             assert "theirs" not in call.lines
             gate.open()
             await call.until("mine")
-            told.open()
+            shown.open()
     assert call.result.structured_content["stdout"] == "mine\n"
     running.result()
 

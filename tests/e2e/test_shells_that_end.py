@@ -29,7 +29,7 @@ def wait_fresh(terminal: LiveTerminal, restarts: int) -> dict[str, Any]:
 
 
 def kill_shell(terminal: LiveTerminal) -> None:
-    """Kill it at its prompt, which tells of its directory."""
+    """Kill it at its prompt, which reports its directory."""
     terminal.wait_prompt()
     pid = terminal.described()["pid"]
     os.kill(pid, signal.SIGKILL)
@@ -75,7 +75,7 @@ def test_a_fresh_shell_whose_directory_is_gone_says_where_it_started(
     place = tmp_path / "place"
     place.mkdir()
     terminal.run(f"cd '{place}'")
-    terminal.wait_prompt()  # which tells of its directory
+    terminal.wait_prompt()  # which reports its directory
     place.rmdir()
     kill_shell(terminal)
     assert wait_fresh(terminal, 1)["cwd"] == str(terminal.daemon.root)

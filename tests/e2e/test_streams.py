@@ -549,7 +549,7 @@ async def test_titles_bells_and_who_types_are_items(
         stream = await client.open("terminal_output", name=name)
         typed = await alice.open("terminal_output", name=name, from_handle="alice")
         await typed.type(b"printf '\\033]2;a title\\007\\007'; read -r line")
-        # Before its Enter: with it the line might be read before anybody is told who types it.
+        # Before its Enter: with it the line might be read before its writer is reported.
         item = await stream.item_where(lambda item: item.get("typing") is not None)
         typists: list[str | None] = [item["typing"]["writer"]]
         await typed.type(b"\r")

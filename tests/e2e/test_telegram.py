@@ -500,10 +500,10 @@ def kill_under_load(chat: Chat, api: BotApi, kills: int, seed: int) -> None:
     def done() -> list[str]:
         return path.read_text().split() if path.exists() else []
 
-    def told() -> int:
+    def reported() -> int:
         return len([each for each in api.texts() if "the daemon ended while this ran" in each])
 
-    until(lambda: runs - len(done()) <= told(), "no command is lost in silence")
+    until(lambda: runs - len(done()) <= reported(), "no command is lost in silence")
     assert len(done()) == len(set(done())), "a command was run twice"
 
 

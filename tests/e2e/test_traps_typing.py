@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -162,10 +161,7 @@ def test_trap_36_a_question_of_a_completion_is_not_answered_by_ours(
 class PatientDaemon(DaemonProcess):
     """A daemon that holds output back for an answer for as long as a busy machine takes for it."""
 
-    @property
-    def program(self) -> list[str]:
-        patch = f"from aegis.terminals.shell import submissions; submissions.HOLD_S = {GUARD_S}"
-        return [sys.executable, "-P", "-c", f"{patch}\nfrom aegis.cli.main import main; main()"]
+    patch = f"from aegis.terminals.shell import submissions; submissions.HOLD_S = {GUARD_S}"
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_without_a_free_descriptor_clients_wait_at_the_door_and_who_is_inside_is
     told = [line for line in own_daemon.log.splitlines() if "no client can be taken in" in line]
     assert len(told) == 1
     assert len(own_daemon.log) < 20_000
-    check_stopped(own_daemon)  # its log rightly tells of a raw log at rest that cannot be opened
+    check_stopped(own_daemon)  # its log rightly reports a raw log at rest that cannot be opened
 
 
 REFUSED_WITHOUT_DESCRIPTORS: tuple[tuple[str, dict[str, object]], ...] = (
@@ -129,7 +129,7 @@ def test_a_shell_that_ends_while_no_descriptor_is_free_is_replaced_when_one_is(
     until_state(terminal, "idle")
     assert terminal.run("echo fresh")["stdout"] == "fresh\n"
     assert terminal.described()["restarts"] == 1
-    check_stopped(own_daemon)  # its log rightly tells what it could not do by itself meanwhile
+    check_stopped(own_daemon)  # its log rightly reports its own failures meanwhile
 
 
 def test_a_note_and_a_message_beyond_the_limit_on_file_sizes_are_told_and_go_on_without_it(

@@ -106,7 +106,7 @@ def test_without_a_free_process_each_call_is_refused_by_the_limits_name_and_no_s
     assert own_daemon.call("workspace_exec", workspace="w", command="echo on")["stdout"] == "on\n"
     assert own_daemon.call("term_spawn", name="later")["state"] in ("starting", "idle")
     assert '"event": "crashed"' not in own_daemon.log
-    check_stopped(own_daemon)  # its log rightly tells what it could not do by itself meanwhile
+    check_stopped(own_daemon)  # its log rightly reports its own failures meanwhile
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount another /dev/pts")

@@ -211,7 +211,7 @@ async def test_many_slow_connections_make_room_for_each_other_and_for_who_has_th
                 with suppress(trio.BrokenResourceError):
                     await stream.send_all(b"A")
             await until(lambda: len(lines) >= many - MOST_UNPROVED)
-            # Ours, and of theirs not more than may be at it: one is told before it is closed.
+            # Ours, and of theirs no more than may be unproved: a refusal comes before its close.
             await until(lambda: descriptors() - before <= many + MOST_UNPROVED)
             await still_serves(runtime)
             assert any("dropped for newer" in line for line in lines)

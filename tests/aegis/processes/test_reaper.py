@@ -247,7 +247,7 @@ async def test_without_a_free_descriptor_a_process_is_signalled_by_its_checked_p
             other = attrs.evolve(stale, start_time=stale.start_time - 1)
             await reaper._signal_and_wait(OsProcessHost(), [other], Round(signal.SIGTERM, 0.05))
         assert sent == []
-        # Nobody tells of an end here, so that each round takes all of its time.
+        # No end is reported here, so that each round takes all of its time.
         rounds = [*ROUNDS, *[Round(signal.SIGKILL, 1.0)] * 20]
         with trio.fail_after(60):
             assert await end_processes([terminal.process.pid], [terminal.cookie], rounds) == []
